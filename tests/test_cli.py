@@ -13,16 +13,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 import rankwright as rw
 from commands import Outcome
-from rankwright.cli.options import DATA_OPTIONS
+from rankwright.cli.options import CLICK_OPTIONS, DATA_OPTIONS, RANKER_OPTIONS
 from rankwright.data.documents import document_names
+from rankwright.data.reading import read_data
 from waiting import wait_for
 
 COMMANDS = ["demo", "train", "evaluate", "compare", "predict", "convert"]
@@ -160,6 +162,26 @@ def test_every_command_that_reads_data_has_all_data_options(
     if name in ("demo", "predict"):
         flags.remove("--weight")
     assert flags == set(re.findall(r"--[a-z-]+", call(name, "--help").out)) & (flags | {"--weight"})
+
+
+@pytest.mark.parametrize(
+    ("options", "function"),
+    [(DATA_OPTIONS, read_data), (RANKER_OPTIONS, rw.Ranker), (CLICK_OPTIONS, rw.Ranker.fit)],
+)
+def test_options_have_the_names_and_defaults_of_the_library(
+    options: dict[str, Any], function: Callable[..., Any]
+) -> None:
+    parameters = signature(function).parameters
+    for name, annotation in options.items():
+        default = parameters[name].default
+        shown = re.search(r"\[([^]]+)\]", get_args(annotation)[1].help)
+        if name == "n_jobs":
+            assert (default, shown and shown[1]) == (None, "all cores")
+        elif default is None or default is False or default == ():
+            assert shown is None, name
+        else:
+            assert shown is not None, name
+            assert shown[1] == str(default)
 
 
 def test_shell_completion_is_offered() -> None:
@@ -359,22 +381,22 @@ def test_errors_name_the_flag_and_not_the_argument(
     (tmp_path / "a.csv").write_text("grade,qid,url\n1,1,x\n0,1,y\n")
     (tmp_path / "zero.txt").write_text("1 qid:1 0:2\n")
     for arguments, remedy in (
-        (["a.csv"], "Name one of them in --label."),
+        (["a.csv"], "it has grade, qid, url. --label must name one of them."),
         (
             ["a.csv", "--label", "grade"],
-            "--categorical, or give it a categorical type, or drop it (--drop).",
+            "if it holds categories, --categorical must name it, or it needs a categorical type.",
         ),
         (
             ["a.csv", "--label", "grade", "--zero-based"],
-            "not LETOR text, whose indices --zero-based is about",
+            "--zero-based is about the indices of LETOR text",
         ),
         (
             ["zero.txt", "--label", "grade"],
-            "whose columns have no names, so --label applies to none",
+            "--label is for named columns, and the columns of LETOR text",
         ),
-        (["zero.txt", "--qid", "query"], "whose columns have no names, so --qid applies to none"),
-        (["zero.txt", "--docid", "url"], "whose columns have no names, so --docid applies to none"),
-        (["zero.txt"], "if they start at 0, pass --zero-based."),
+        (["zero.txt", "--qid", "query"], "--qid is for named columns"),
+        (["zero.txt", "--docid", "url"], "--docid is for named columns"),
+        (["zero.txt"], "If the indices start at 0, --zero-based must be set."),
     ):
         result = call("convert", tmp_path / arguments[0], tmp_path / "b.csv", *arguments[1:])
         assert result.code == 1
@@ -387,11 +409,14 @@ def test_errors_name_the_flags_of_the_command(
 ) -> None:
     run, data = workspace.path("run"), workspace.path("train.txt")
     result = call("calibrate", run, data)
-    assert "cross-fit with --folds 5." in result.err
+    assert "otherwise --folds must be given, for example 5" in result.err
     result = call("calibrate", run, data, "--threshold", "2")
-    assert "the target is the label; leave out --threshold." in result.err
+    assert (
+        "--threshold is for probabilities of relevance, and the target is the label; leave it out."
+        in result.err
+    )
     result = call("evaluate", run, data, "--label", "grade")
-    assert "so --label applies to none" in result.err
+    assert "--label is for named columns" in result.err
 
 
 @pytest.fixture

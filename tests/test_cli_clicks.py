@@ -77,7 +77,7 @@ def test_ids_of_documents_may_be_in_a_column_that_is_not_a_feature(folder, call,
     code, _, err = call("evaluate", run, data, *log, "nope")
     assert (code, err.strip()) == (
         1,
-        f"rankwright: {data} has no column 'nope'; name one of its own in --document.",
+        f"rankwright: {data} has no column 'nope'; --document must name one of its columns.",
     )
     lists = "--out", tmp_path / "lists.parquet", "--document"
     assert call("interleave", run, run, data, *lists, "url")[0] == 0
@@ -85,7 +85,7 @@ def test_ids_of_documents_may_be_in_a_column_that_is_not_a_feature(folder, call,
     code, _, err = call("interleave", run, run, data, *lists, "nope")
     assert (code, err.strip()) == (
         1,
-        f"rankwright: {data} has no column 'nope'; name one of its own in --document.",
+        f"rankwright: {data} has no column 'nope'; --document must name one of its columns.",
     )
 
 
@@ -127,12 +127,12 @@ def test_documents_are_named_by_query_and_row_and_propensities_are_harvested(fol
         (
             ["--clicks", "log.csv", "--log-column", "click=c"],
             1,
-            "Name one of them in --log-column click=COLUMN.",
+            "--log-column click=COLUMN must name one of them.",
         ),
         (
             ["--clicks", "log.csv", "--log-column", "session=s"],
             1,
-            "Name one of them in --log-column session=COLUMN.",
+            "--log-column session=COLUMN must name one of them.",
         ),
         (["--clicks", "log.csv", "--propensity", "swaps"], 1, "use the method harvest or em"),
         (["--propensity", "em"], 2, "need --clicks"),

@@ -82,7 +82,10 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (without("click"), "no column 'click'; it has query, document.*Name one of them in click="),
+        (
+            without("click"),
+            "no column 'click'; it has query, document.*click must name one of them",
+        ),
         (
             without(click=[0, 0, 2, 0, 1, 0]),
             "click is 2 at row 2; it must be 1 for a click and 0 for none",
@@ -98,7 +101,7 @@ NAN = float("nan")
         ),
         (
             without(position=[0, 0, 1, 1, 0, 1]),
-            "start at 0 in every list; add 1 to them, or give read_clicks first_position",
+            "start at 0 in every list, and first_position is 1; add 1",
         ),
         (
             without(position=[0, 1, 2, 1, 1, 2]),
@@ -149,7 +152,7 @@ def test_mixed_positions_are_found_with_either_start():
 
 def test_a_column_of_sessions_that_is_named_must_be_there():
     with pytest.raises(
-        ValueError, match=r"no column 'visit'; it has query.*Name one of them in session=, or None"
+        ValueError, match=r"no column 'visit'; it has query.*session must name one of them"
     ):
         rw.read_clicks(ROWS, session="visit")
 

@@ -513,7 +513,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "complex": (lambda: RankingData([[1j], [1]], [0, 1], group=[2]), "Complex data not supported"),
     "text column": (
         lambda: RankingData(FRAME.assign(t="r"), [0, 1, 2], qid="q"),
-        r"column 't' has the type String, not numbers\. Name it in categorical=, or give it a categorical type, or",
+        r"column 't' has the type String, not numbers\. Drop a column .* categorical must name it",
     ),
     "lazy frame": (
         lambda: RankingData(pl.LazyFrame({"a": [1.0]}), [0], group=[1]),

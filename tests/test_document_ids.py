@@ -69,10 +69,12 @@ def test_columns_become_fields(tmp_path: Path, ending: str) -> None:
     assert data.feature_names == ["a", "b", "c"]
     assert together(data) == EXPECTED
     assert data.fields["query_text"][data.qid == 7].tolist() == ["red shoes"] * 10
-    with pytest.raises(ValueError, match=r"has no column 'uri'.* Name one of them in docid="):
+    with pytest.raises(ValueError, match=r"has no column 'uri'.* docid must name one of them"):
         rw.read_data(path, docid="uri")
     FRAME.assign(docid=1).to_parquet(tmp_path / "two.parquet")
-    with pytest.raises(ValueError, match="has a column 'docid' beside 'url'; name it in drop="):
+    with pytest.raises(
+        ValueError, match="docid names the column 'url', and there is a column 'docid' too"
+    ):
         rw.read_data(tmp_path / "two.parquet", docid="url", query_text="words")
 
 

@@ -546,10 +546,12 @@ def test_a_calibrated_model_is_exported_with_a_note(target: str, tmp_path: Path)
 
 
 def test_evaluators_are_of_vespa_alone(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="opensearch has one evaluator; leave out evaluator="):
+    with pytest.raises(
+        ValueError, match="evaluator changes nothing for opensearch, which has only one"
+    ):
         rw.export(trained("stumps"), "opensearch", tmp_path / "x", evaluator="llvm")
     with pytest.raises(
-        ValueError, match="'gpu' is not known; vespa has llvm, vmforest, fastforest"
+        ValueError, match="evaluator must be one of llvm, vmforest, fastforest for vespa; got 'gpu'"
     ):
         rw.export(trained("stumps"), "vespa", tmp_path / "x", evaluator="gpu")
     assert not list(tmp_path.iterdir())

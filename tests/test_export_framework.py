@@ -70,11 +70,11 @@ def test_notes_are_warnings_at_the_call(tmp_path: Path) -> None:
 def test_nothing_is_written_where_a_model_is_refused(ranker: rw.Ranker, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'alder' is not a target; choose one of opensearch, "):
         rw.export(ranker, "alder", tmp_path / "x")
-    with pytest.raises(ValueError, match="leave out target_version="):
+    with pytest.raises(ValueError, match="all versions agree; leave it out"):
         rw.export(ranker, "vespa", tmp_path / "x", target_version="8")
     versioned = ("opensearch", "elasticsearch-ltr", "solr")
     for target in [name for name in TARGETS if name not in versioned]:
-        with pytest.raises(ValueError, match=f"{target} is the same for all versions"):
+        with pytest.raises(ValueError, match=f"target_version changes nothing for {target}"):
             rw.export(ranker, target, tmp_path / "x", target_version="3")
     with pytest.raises(ValueError, match="model is a Ranker; give a Model, a fitted Ranker"):
         rw.export(rw.Ranker(), "vespa", tmp_path / "x")

@@ -834,7 +834,7 @@ def test_every_column_of_text_is_named_at_once() -> None:
     frame = FRAME.assign(country="de", url="x", kind=pd.Categorical(["a"] * len(Y)))
     with pytest.raises(
         ValueError,
-        match=r"2 columns do not hold numbers: 'country' .* String, 'url' .*categorical=",
+        match=r"2 columns do not hold numbers: 'country' .* String, 'url' .*categorical must name",
     ):
         quick().fit(frame, "label", qid="query")
 
@@ -846,7 +846,7 @@ def test_a_misspelt_column_gets_the_near_one(tmp_path: Path, call: Command) -> N
         quick().fit(FRAME, "lable", qid="query")
     FRAME.to_csv(tmp_path / "a.csv", index=False)
     code, _, error = call("train", tmp_path / "a.csv", "--qid", "quary", "--out", tmp_path / "run")
-    assert (code, "Did you mean 'query'? Name one of them in --qid." in error) == (1, True)
+    assert (code, "Did you mean 'query'? --qid must name one of them." in error) == (1, True)
 
 
 def test_metrics_that_are_not_a_list() -> None:

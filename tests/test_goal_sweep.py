@@ -111,10 +111,10 @@ def test_the_front_worked_by_hand() -> None:
     assert "3 of 4 trainings" in SWEEP._repr_html_()
 
 
-def test_three_goals_are_swept_over_all_shares() -> None:
-    from rankwright.tuning.goals import _all_shares
+def test_three_goals_are_swept_over_even_shares() -> None:
+    from rankwright.tuning.goals import _even_shares
 
-    shares = _all_shares(3, 2)
+    shares = _even_shares(3, 2)
     assert len(shares) == 6
     assert shares[0] == (1.0, 0.0, 0.0)
     assert shares[-1] == (0.0, 0.0, 1.0)
@@ -150,7 +150,7 @@ def test_the_page_shows_the_front() -> None:
             {"parameters": {"objective": "ranknet"}},
             "objective cannot be set in parameters; use goals instead.",
         ),
-        ({"parameters": {"early_stopping_rounds": 5}}, "leave out early_stopping_rounds"),
+        ({"parameters": {"early_stopping_rounds": 5}}, "early_stopping_rounds cannot be used"),
         ({"valid": TWO_VALID, "folds": 2}, "valid and folds exclude each other"),
     ],
 )

@@ -371,7 +371,7 @@ def test_any_number_of_threads_gives_the_same() -> None:
         ("1 qid:1 1:-inf", "expected a finite float64, or nan"),
         ("1 qid:1 1:1e309", "expected a finite float64, or nan"),
         ("1 qid:1 1:" + str((2**54 - 1) * 2**970), "expected a finite float64, or nan"),
-        ("1 qid:1 0:1", "expected indices from 1; if they start at 0, pass zero_based=True"),
+        ("1 qid:1 0:1", "expected indices from 1"),
         ("1 qid:1 2147483647:1", "expected indices up to 2147483646"),
         ("1 qid:1 99999999999999999999:1", "expected indices up to 2147483646"),
         ("1 qid:1 3:1 5:2 3:4", "expected each index once per row"),

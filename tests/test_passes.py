@@ -366,7 +366,7 @@ def test_a_run_folder_records_the_first_pass_and_the_second_in_its_log(tmp_path)
     )
     assert curves.blocks[0].text == f"run: {stopping_sentence(run.ranker.stopping_, refit=True)}"
     assert curves.blocks[0].text.startswith("run: Before the refit it ends with the best tree, ")
-    from rankwright.cli.train import _summary
+    from rankwright.cli.training_summary import training_summary
 
-    assert "ndcg@10 0." in (line := _summary(run, run.path).splitlines()[0])
+    assert "ndcg@10 0." in (line := training_summary(run, run.path).splitlines()[0])
     assert line.endswith(" before the refit.")

@@ -111,8 +111,8 @@ def test_propensities_on_the_command_line(folder: Path) -> None:
     ("arguments", "message"),
     [
         (["log.parquet", "--position", "rank"], "has no column 'rank'"),
-        (["log.txt", "--position", "position"], "is LETOR text, whose columns have no names"),
-        (["log.parquet", "--clip", "0.1"], "clip belongs to propensity="),
+        (["log.txt", "--position", "position"], "the columns of LETOR text such as"),
+        (["log.parquet", "--clip", "0.1"], "--clip is for propensities"),
         (
             ["log.parquet", "--clip", "0.1", "--workers", "1"],
             "--clip cannot be used on several workers",

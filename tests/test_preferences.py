@@ -285,7 +285,7 @@ REFUSALS: dict[str, tuple[Any, str]] = {
     ),
     "row too large": (
         lambda: data([(0, 7)]),
-        "pair 0 names 7, which is not a row from 0 to 6; name the column of",
+        "pair 0 names 7, which is not a row from 0 to 6. Give row numbers; otherwise document must name the column",
     ),
     "negative row": (lambda: data([(-1, 0)]), "pair 0 names -1, which is not a row from 0 to 6"),
     "ids without document": (
@@ -311,7 +311,7 @@ REFUSALS: dict[str, tuple[Any, str]] = {
     ),
     "unknown field": (
         lambda: TRAIN.with_pairs(PAIRS, "url"),
-        "document='url' is not a field of the data; it has none.",
+        "document must name a field of the data; got 'url'. It has none.",
     ),
     "twice": (lambda: TRAIN.with_pairs(PAIRS).with_pairs(PAIRS), "the data has pairs already"),
     "document alone": (
@@ -329,7 +329,7 @@ REFUSALS: dict[str, tuple[Any, str]] = {
     ),
     "no pairs to learn": (
         lambda: quick(objective="ranknet(pairs)").fit(TRAIN),
-        "ranknet(pairs=True) learns from pairs, and there are none; give them as pairs=.",
+        "pairs must be given, because ranknet(pairs=True) learns from them.",
     ),
     "no labels to learn": (
         lambda: quick(objective="yetiloss + ranknet(pairs)").fit(X, qid=QID, pairs=[(0, 2)]),

@@ -418,8 +418,8 @@ def changed(value: float) -> np.ndarray:
             {"propensity": "seen", "clip": 0},
             "clip is the least propensity to divide by, above 0 and up to 1",
         ),
-        ({"clip": 0.1}, "clip belongs to propensity=, which is not given"),
-        ({"self_normalised": True}, "self_normalised belongs to propensity="),
+        ({"clip": 0.1}, "clip is for propensities, and there are none"),
+        ({"self_normalised": True}, "self_normalised is for propensities"),
     ],
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:
@@ -429,7 +429,7 @@ def test_refusals(options: dict[str, Any], message: str) -> None:
 
 def test_objectives_that_cannot_are_named() -> None:
     for text in ("own-loss", "lambdamart + own-loss"):
-        with pytest.raises(ValueError, match="cannot weigh documents by propensities"):
+        with pytest.raises(ValueError, match="propensity cannot be used with"):
             bind(text, [1, 0], group=[2], propensity=[0.5, 1])
     with pytest.raises(ValueError, match=r"propensity has shape \(3,\) for 2 rows"):
         bind("ranknet", [1, 0], group=[2], propensity=[0.5, 1, 1])

@@ -425,7 +425,7 @@ def test_bad_letor_text(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"a\.txt has no rows"):
         rw.stream_data(path)
     with pytest.raises(
-        ValueError, match="LETOR text, whose columns have no names, so fields= applies to none"
+        ValueError, match="fields is for named columns, and the columns of LETOR text"
     ):
         rw.stream_data(path, fields=["position"])
 

@@ -256,9 +256,9 @@ def test_wrong_spaces_are_refused(make: Callable[[], object], message: str) -> N
         ({"objective": "yetilos"}, "did you mean 'yetiloss'"),
         ({"metric": "mapp"}, "unknown metric 'mapp'"),
         ({"preset": "papers"}, "unknown preset 'papers'"),
-        ({"trials": 0}, "trials must be a positive whole number; got 0"),
-        ({"trees": 2.5}, "trees must be a positive whole number; got 2.5"),
-        ({"seconds": 0}, "seconds must be a positive number; got 0"),
+        ({"trials": 0}, "trials must be a whole number from 1; got 0"),
+        ({"trees": 2.5}, "trees must be a whole number from 1; got 2.5"),
+        ({"seconds": 0}, "seconds must be a number above 0; got 0"),
         ({"folds": 1}, "k=1 folds"),
     ],
 )

@@ -185,7 +185,7 @@ def check_options(method: Any, target: Any, threshold: Any) -> None:
     if target == "label":
         raise checks.ArgumentError(
             "threshold",
-            "is for probabilities of relevance, and the target is the label; leave out threshold=.",
+            "is for probabilities of relevance, and the target is the label; leave it out.",
         )
     checks.positive("threshold", threshold)
 
@@ -230,7 +230,7 @@ def fit_calibration(
     if n_queries < LEAST_QUERIES:
         raise ValueError(
             f"there are {n_queries} queries, and a calibration needs at least {LEAST_QUERIES}; "
-            "give more held-out queries, or the training data with folds=5."
+            "give more held-out queries, or cross-fit on the training data in 5 folds."
         )
     s, y = np.asarray(scores, dtype=np.float64), targets_of(labels, target, least)
     w = np.ones(len(s)) if weights is None else np.asarray(weights, dtype=np.float64)

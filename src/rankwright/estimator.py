@@ -203,9 +203,11 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_options(method, target, threshold)
         data = self._labelled(X, y, qid, group, sample_weight)
         if folds is None and self._was_trained_on(data):
-            raise ValueError(
-                "these are the data that the model was trained on, whose scores are too good to learn from; "
-                "give held-out queries, or cross-fit with folds=5."
+            raise checks.ArgumentError(
+                "folds",
+                "must be given, for example 5: it cross-fits on these data.",
+                problem="these are the data that the model was trained on, so its scores are too good "
+                "to learn from. Give held-out queries; otherwise",
             )
         scored = held_out(self, data) if folds is None else cross_fitted(self, data, folds)
         calibration = fit_calibration(

@@ -8,9 +8,10 @@ from typing import Any
 
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
+from rankwright.support import checks
 from rankwright.tuning.result import Tuning
 from rankwright.tuning.space import Space
-from rankwright.tuning.trials import TrialWatch, check_count, run_trials, validation_value
+from rankwright.tuning.trials import TrialWatch, run_trials, validation_value
 from rankwright_lab.folds import Fold
 from rankwright_lab.harness import System, check_installed, stages_of
 
@@ -77,8 +78,8 @@ def tune_system(
     """
     from rankwright.training.checkpoint import fingerprint
 
-    check_count("trees", trees)
-    check_count("every", every)
+    checks.whole("trees", trees, least=1)
+    checks.whole("every", every, least=1)
     default = make_system({})
     check_installed([default])
     metric = parse_metric(target)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
-from rankwright.cli import options, scoring
+from rankwright.cli import options
+from rankwright.cli.reading import DataFile, load_trained
 from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -17,32 +18,23 @@ Method = Literal["isotonic", "logistic"]
 CalibrationTarget = Literal["label", "relevance"]
 
 
-@options.with_data_options()
+@options.with_groups
 def calibrate(
-    system: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)
-    ],
+    system: options.Model,
     data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="Held-out queries; with --folds the training data.",
-            show_default=False,
-        ),
+        Path, Argument(metavar="DATA", help="Held-out queries; with --folds the training data.")
     ],
     method: Annotated[
-        Method, typer.Option(help="Any increasing map, or a line through log odds.")
+        Method, Option(help="Any increasing map, or a line through log odds.")
     ] = "isotonic",
     target: Annotated[
-        CalibrationTarget, typer.Option(help="Expected label, or probability of relevance.")
+        CalibrationTarget, Option(help="Expected label, or probability of relevance.")
     ] = "label",
     threshold: Annotated[
-        float | None,
-        typer.Option(help="With --target relevance: least relevant label [1].", show_default=False),
+        float | None, Option(help="With --target relevance: least relevant label [1].")
     ] = None,
     folds: Annotated[
-        int | None,
-        typer.Option(help="Cross-fit on DATA: train a model for each fold.", show_default=False),
+        int | None, Option(help="Cross-fit on DATA: train a model for each fold.")
     ] = None,
     *,
     reading: options.Reading,
@@ -50,24 +42,25 @@ def calibrate(
 ) -> None:
     """Learn what the scores of a model mean.
 
-    It is saved with the model: `predict --calibrated` then writes expected labels or probabilities of relevance.
-    Rankings do not change.
+    The result is saved with the model. `predict --calibrated` then writes expected labels or probabilities of
+    relevance. Rankings do not change.
 
     Example: rankwright calibrate run vali.txt --target relevance
     """
-    ranker, training_options = scoring.load_system(system)
-    rows = scoring.DataFile(data, reading).read(**training_options, reference=ranker.columns_)
+    model = load_trained(system)
+    rows = model.rows(DataFile(data, reading))
+    ranker = model.ranker
     ranker.set_params(verbose=0 if quiet else 1)
     ranker.calibrate(rows, method=method, target=target, threshold=threshold, folds=folds)
     save_calibrated(ranker, system)
-    if not quiet:
-        echo(
-            f"{system}: {describe(ranker)}.\nNext: rankwright predict {system} DATA --calibrated --out values.txt"
-        )
+    if quiet:
+        return
+    echo(f"{system}: {describe(ranker)}.")
+    echo(f"Next: rankwright predict {system} DATA --calibrated --out values.txt")
 
 
 def save_calibrated(ranker: Ranker, system: Path) -> None:
-    """Write a calibrated model back to the run folder or the saved model that it came from."""
+    """Write a calibrated model back to its run folder or its file."""
     from rankwright.runs import is_run
     from rankwright.support.locks import locked_folder
 

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
-from rankwright.cli import options, scoring
+from rankwright.cli import scoring
+from rankwright.cli.reading import DataFile
+from rankwright.support.checks import ArgumentError
 
 if TYPE_CHECKING:
     from rankwright import ClickEvaluation, ClickLog, Propensities, RankingData
 
 Columns = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--log-column",
         metavar="NAME=COLUMN",
         help="Column of the log for query, document, position, click or session, if it has another name; repeatable.",
-        show_default=False,
     ),
 ]
 _NAMES = ("query", "document", "position", "click", "session")
 
 
 def read_log(path: Path, columns: list[str] | None) -> ClickLog:
-    """Read a click log, with other names of columns where the user gave them."""
+    """Read a click log; ``columns`` are the columns with other names, as the user wrote them."""
     from rankwright.clicks.reading import read_clicks
 
     names: dict[str, Any] = {}
@@ -40,24 +41,15 @@ def read_log(path: Path, columns: list[str] | None) -> ClickLog:
         names[name] = column
     try:
         return read_clicks(path, **names)
-    except ValueError as error:
-        raise ValueError(_in_flags(str(error))) from None
-
-
-def _in_flags(message: str) -> str:
-    """Name --log-column where the library names an argument of `read_clicks`."""
-    for remedy in (
-        ", or None where lists follow each other",
-        ", or give read_clicks first_position=0",
-    ):
-        message = message.replace(remedy, "")
-    return re.sub(rf"in ({'|'.join(_NAMES)})=", r"in --log-column \1=COLUMN", message)
+    except ArgumentError as error:
+        raise ValueError(error.sentence(f"--log-column {error.argument}=COLUMN")) from None
 
 
 def evaluate_from_clicks(
     system: Path,
-    data: scoring.DataFile,
+    data: DataFile,
     log: ClickLog,
+    *,
     document: str | None,
     propensity: str,
     metrics: list[str],
@@ -67,47 +59,30 @@ def evaluate_from_clicks(
     import rankwright as rw
 
     scores, rows = scoring.score_system(system, data, document=document, labelled=False)
+    log = _attached(log, rows, document)
+    curve = _propensities(log, propensity)
+    estimators: list[Any] = ["ips", "snips"]
+    if log.queries.n_queries > 1:
+        # The doubly robust estimator learns each query's relevance from the other queries.
+        estimators.append("dr")
+    result = rw.evaluate_clicks(
+        log, scores, curve, metrics=metrics, estimators=estimators, clip=clip
+    )
+    return result, curve
+
+
+def _attached(log: ClickLog, rows: RankingData, document: str | None) -> ClickLog:
+    """Return the log with the rows, matched by a column or else by the names QID-1, QID-2, ..."""
+    from rankwright.data.documents import document_names
+
+    if document is not None:
+        return log.attach(rows, document=document)
     try:
-        log = log.attach(
-            _named(rows) if document is None else rows, document=document or "document"
-        )
+        return log.attach(rows.with_fields({"document": document_names(rows)}))
     except ValueError as error:
-        if document is not None:
-            raise
         raise ValueError(
             f"{error} --document names the column of the data with their ids [QID-1, ...]."
         ) from None
-    curve = _propensities(log, propensity)
-    estimators = (
-        ["ips", "snips", "dr"] if log.queries.n_queries > 1 else ["ips", "snips"]
-    )  # "dr" learns from others
-    return rw.evaluate_clicks(
-        log, scores, curve, metrics=metrics, estimators=estimators, clip=clip
-    ), curve
-
-
-def evaluation_json(result: ClickEvaluation, curve: Propensities) -> str:
-    """Return the estimates and the propensities as JSON."""
-    return options.to_json(result.to_dict() | {"propensities": curve.to_dict()})
-
-
-def _named(rows: RankingData) -> RankingData:
-    """Name documents as in TREC run files: QID-1, QID-2, ... in the order of the rows."""
-    from rankwright.data.documents import document_names
-
-    return rows.with_rows(
-        rows.X,
-        rows.y,
-        rows.qid,
-        rows.weights,
-        rows.fields | {"document": _objects(document_names(rows))},
-    )
-
-
-def _objects(names: list[str]) -> Any:
-    import numpy as np
-
-    return np.array(names, dtype=object)
 
 
 def _propensities(log: ClickLog, text: str) -> Propensities:

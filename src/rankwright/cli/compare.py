@@ -6,35 +6,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from rankwright.cli import options, scoring
+from rankwright.cli.reading import DataFile
 from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
     from rankwright import Evaluation
 
+_ROUNDING = 1e-12  # smaller changes of a metric are not listed
 
-@options.with_data_options()
+
+@options.with_groups
 def compare(
     paths: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="RUN RUN... DATA",
             help="The baseline, one or more systems (run folders, saved models or TREC run files), and the data.",
-            show_default=False,
         ),
     ],
     metrics: options.Metrics = "ndcg@10 map",
     test: Annotated[
-        Literal["fisher", "t", "wilcoxon"],
-        typer.Option(help="Paired test that decides on significance."),
+        Literal["fisher", "t", "wilcoxon"], Option(help="Paired test that decides on significance.")
     ] = "fisher",
     ties: options.Ties = "worst",
     empty: options.Empty = "skip",
     queries: Annotated[
-        int, typer.Option(help="Number of improved and of worsened queries to list.", min=0)
+        int, Option(help="Number of improved and of worsened queries to list.", min=0)
     ] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the permutations and resamples.", min=0)] = 0,
+    seed: Annotated[int, Option(help="Seed of the permutations and resamples.", min=0)] = 0,
     json: options.AsJson = False,
     *,
     reading: options.Reading,
@@ -52,29 +54,31 @@ def compare(
     if len(systems) < 2:
         raise typer.BadParameter("give at least two systems, then the data.")
     metric_names = options.split_metrics(metrics)
-    data = scoring.DataFile(data_path, reading)
-    names = _names(systems)
+    main_metric = metric_names[0]
+    data = DataFile(data_path, reading)
+    names = system_names(systems)
     results = [
         scoring.evaluate_system(path, data, metrics=metric_names, ties=ties, empty=empty)
         for path in systems
     ]
     comparison = rw.compare(*results, names=names, metrics=metric_names, test=test, seed=seed)
     changes = {
-        name: _changes(results[0], result, metric_names[0], queries)
+        name: _changes(results[0], result, main_metric, queries)
         for name, result in zip(names[1:], results[1:], strict=True)
     }
     if json:
-        values = comparison.to_dict() | {
-            "ties": ties,
-            "empty": empty,
-            "means": {name: result.mean for name, result in zip(names, results, strict=True)},
-            "changes": {"metric": metric_names[0], "systems": changes},
-        }
+        values = comparison.to_dict()
+        values["ties"] = ties
+        values["empty"] = empty
+        values["means"] = {name: result.mean for name, result in zip(names, results, strict=True)}
+        values["changes"] = {"metric": main_metric, "systems": changes}
         echo(options.to_json(values))
         return
     echo(str(comparison))
-    for name, rows in changes.items() if queries else ():
-        echo(f"\n{name} against {names[0]} by {metric_names[0]}, the queries that changed most:")
+    if queries == 0:
+        return
+    for name, rows in changes.items():
+        echo(f"\n{name} against {names[0]} by {main_metric}, the queries that changed most:")
         for row in [*rows["gains"], *rows["losses"]]:
             change = f"{row['baseline']:.4f} -> {row['system']:.4f}  {row['difference']:+.4f}"
             echo(f"  {row['query']!s:<12}  {change}")
@@ -82,7 +86,7 @@ def compare(
             echo("  none changed")
 
 
-def _names(paths: list[Path]) -> list[str]:
+def system_names(paths: list[Path]) -> list[str]:
     """Name systems by the last part of their paths, or by the whole paths if those parts are not unique."""
     short = [path.resolve().name for path in paths]
     names = short if len(set(short)) == len(short) else [str(path) for path in paths]
@@ -94,20 +98,19 @@ def _names(paths: list[Path]) -> list[str]:
 def _changes(
     baseline: Evaluation, system: Evaluation, metric: str, count: int
 ) -> dict[str, list[dict[str, Any]]]:
-    """List the queries with the largest gains and losses, largest first; differences up to 1e-12 are rounding."""
+    """List the queries with the largest gains and losses, the largest first."""
+    values = zip(
+        baseline.query_ids.tolist(),
+        baseline.per_query[metric].tolist(),
+        system.per_query[metric].tolist(),
+        strict=True,
+    )
     rows = [
         {"query": query, "baseline": before, "system": after, "difference": after - before}
-        for query, before, after in zip(
-            baseline.query_ids.tolist(),
-            baseline.per_query[metric].tolist(),
-            system.per_query[metric].tolist(),
-            strict=True,
-        )
+        for query, before, after in values
     ]
-    gains = sorted(
-        (row for row in rows if row["difference"] > 1e-12), key=lambda row: -row["difference"]
-    )
-    losses = sorted(
-        (row for row in rows if row["difference"] < -1e-12), key=lambda row: row["difference"]
-    )
+    gains = [row for row in rows if row["difference"] > _ROUNDING]
+    losses = [row for row in rows if row["difference"] < -_ROUNDING]
+    gains.sort(key=lambda row: -row["difference"])
+    losses.sort(key=lambda row: row["difference"])
     return {"gains": gains[:count], "losses": losses[:count]}

@@ -5,21 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from rankwright.cli import options
 
 
-@options.with_data_options()
+@options.with_groups
 def convert(
-    source: Annotated[
-        Path, typer.Argument(metavar="IN", help="LETOR, Parquet or CSV.", show_default=False)
-    ],
+    source: Annotated[Path, Argument(metavar="IN", help="LETOR, Parquet or CSV.")],
     target: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUT", help="File to write; an existing one is overwritten.", show_default=False
-        ),
+        Path, Argument(metavar="OUT", help="File to write; an existing one is overwritten.")
     ],
     *,
     reading: options.Reading,

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from rankwright.cli import extras, options
 from rankwright.cli.terminal import typed_command
 
 if TYPE_CHECKING:
-    from rankwright import Comparison, Evaluation, Run
+    from rankwright import Comparison, Evaluation, RankingData, Run
 
 _METRICS = ["ndcg@10", "map", "mrr", "err"]
 _SYSTEMS: dict[str, dict[str, Any]] = {
@@ -26,26 +27,24 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
 }
 
 
-@options.with_data_options(weight=False)
+@options.with_groups
 def demo(
     data: Annotated[
-        Path | None,
-        typer.Option(metavar="DATA", help="LETOR, Parquet or CSV instead of synthetic data."),
+        Path | None, Option(metavar="DATA", help="LETOR, Parquet or CSV instead of synthetic data.")
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder for the runs and the report.")
+        Path, Option(metavar="FOLDER", help="Folder for the runs and the report.")
     ] = Path("demo-run"),
     queries: Annotated[
-        int | None,
-        typer.Option(help="Number of synthetic queries [400].", min=20, show_default=False),
+        int | None, Option(help="Number of synthetic queries [400].", min=20)
     ] = None,
-    trees: Annotated[int, typer.Option(help="Trees per model.", min=1)] = 150,
-    seed: Annotated[
-        int, typer.Option(help="Seed of the data, the split and the models.", min=0)
+    n_estimators: Annotated[int, Option("--trees", help="Trees per model.", min=1)] = 150,
+    random_state: Annotated[
+        int, Option("--seed", help="Seed of the data, the split and the models.", min=0)
     ] = 0,
-    threads: options.Threads = None,
+    n_jobs: options.Threads = None,
     *,
-    reading: options.Reading,
+    reading: options.UnweightedReading,
     quiet: options.Quiet = False,
 ) -> None:
     """Train four rankers and compare them on held-out queries.
@@ -73,50 +72,47 @@ def demo(
         console.print(
             f"Generating {count} synthetic web-search queries (136 features, labels 0-4) ..."
         )
-        everything = rw.make_web_search(count, seed=seed)
+        everything = rw.make_web_search(count, seed=random_state)
     else:
         everything = read_data(data, **reading)
-    rest, test = everything.split(0.3, seed=seed)
-    train, valid = rest.split(0.2, seed=seed)
+    rest, test = everything.split(0.3, seed=random_state)
+    train, valid = rest.split(0.2, seed=random_state)
     console.print(
         f"Training on {train.n_queries} queries, monitoring {valid.n_queries}, comparing on {test.n_queries}."
     )
+    common = {
+        "metric": "ndcg@10",
+        "n_estimators": n_estimators,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+    }
     runs, results = [], []
     for name, system in _SYSTEMS.items():
         console.print(f"{name} ...")
-        parameters = {
-            "metric": "ndcg@10",
-            "n_estimators": trees,
-            "random_state": seed,
-            "n_jobs": threads,
-            **system,
-        }
         run = rw.train_run(
             out / name,
             train,
             valid,
-            parameters=parameters,
+            parameters=common | system,
             overwrite=True,
             verbose=0 if quiet else 1,
         )
         if not run.finished:
             raise ValueError(f"the demo was interrupted while training {name}; run it again.")
         runs.append(run)
-        results.append(
-            rw.evaluate(run.ranker.predict(test), test.y, qid=test.qid, metrics=_METRICS)
-        )
-    comparison = rw.compare(*results, names=list(_SYSTEMS), metrics=_METRICS, seed=seed)
+        scores = run.ranker.predict(test)
+        results.append(rw.evaluate(scores, test.y, qid=test.qid, metrics=_METRICS))
+    comparison = rw.compare(*results, names=list(_SYSTEMS), metrics=_METRICS, seed=random_state)
     console.print(_table(results, comparison, runs))
     console.print(
         "Means over queries, ± 95% intervals. * differs from lambdamart (p <= 0.05, Fisher's test, Holm).\n"
     )
     if missing is None:
         console.print(_report(runs, test, out / "report.html"))
-    first, second = (out / name for name in ("lambdamart", "yetirank"))
     console.print(
-        f"Next: rankwright compare {first} {second} TEST\n"
+        f"Next: rankwright compare {out / 'lambdamart'} {out / 'yetirank'} TEST\n"
         "      rankwright train TRAIN --valid VALID --metric map --out run\n"
-        "where TRAIN, VALID and TEST are your files: LETOR, Parquet or CSV."
+        "TRAIN, VALID and TEST are your files: LETOR, Parquet or CSV."
     )
 
 
@@ -143,7 +139,7 @@ def _table(results: list[Evaluation], comparison: Comparison, runs: list[Run]) -
 
 
 def _missing_library() -> str | None:
-    """Say which library of the report is missing, and how to install it; None if all are there."""
+    """Return an error about a library of the report that is missing; None if all are there."""
     try:
         extras.require_report()
     except ImportError as error:
@@ -151,7 +147,7 @@ def _missing_library() -> str | None:
     return None
 
 
-def _report(runs: list[Run], test: Any, path: Path) -> str:
+def _report(runs: list[Run], test: RankingData, path: Path) -> str:
     from rankwright.report import run_report, save_page
 
     page = run_report(runs, test, metrics=_METRICS, title="Demo", data_name="held-out queries")

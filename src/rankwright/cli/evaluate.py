@@ -3,71 +3,56 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from rankwright.cli import click_logs, completion, options, scoring
+from rankwright.cli.reading import DataFile
 from rankwright.cli.terminal import echo
 
 
-@options.with_data_options()
+@options.with_groups
 def evaluate(
     system: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN", help="Run folder, saved model or TREC run file.", show_default=False
-        ),
+        Path, Argument(metavar="RUN", help="Run folder, saved model or TREC run file.")
     ],
     data: Annotated[
         Path,
-        typer.Argument(
-            metavar="DATA",
-            help="LETOR, Parquet or CSV; for a run file also TREC qrels.",
-            show_default=False,
-        ),
+        Argument(metavar="DATA", help="LETOR, Parquet or CSV; for a run file also TREC qrels."),
     ],
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="METRICS",
             help="Metrics, space-separated or repeated [ndcg@10 map mrr; dcg@10 with --clicks].",
-            show_default=False,
             autocompletion=completion.metrics,
         ),
     ] = None,
     ties: options.Ties = "worst",
     empty: options.Empty = "skip",
     per_query: Annotated[
-        bool, typer.Option("--per-query", help="Also print the value of each query.")
+        bool, Option("--per-query", help="Also print the value of each query.")
     ] = False,
     clicks: Annotated[
         Path | None,
-        typer.Option(
-            metavar="LOG",
-            help="Click log, Parquet or CSV: estimate from clicks, without labels.",
-            show_default=False,
+        Option(
+            metavar="LOG", help="Click log, Parquet or CSV: estimate from clicks, without labels."
         ),
     ] = None,
     propensity: Annotated[
         str | None,
-        typer.Option(
-            help="With --clicks: estimate propensities by swaps, harvest or em, or take 1,0.5,... [harvest].",
-            show_default=False,
+        Option(
+            help="With --clicks: estimate propensities by swaps, harvest or em, or take 1,0.5,... [harvest]."
         ),
     ] = None,
     document: Annotated[
         str | None,
-        typer.Option(
-            help="With --clicks: column of the data with ids of documents [QID-1, ...].",
-            show_default=False,
-        ),
+        Option(help="With --clicks: column of the data with ids of documents [QID-1, ...]."),
     ] = None,
     clip: Annotated[
-        float | None,
-        typer.Option(
-            help="With --clicks: smallest propensity to divide by [0].", show_default=False
-        ),
+        float | None, Option(help="With --clicks: smallest propensity to divide by [0].")
     ] = None,
     log_column: click_logs.Columns = None,
     json: options.AsJson = False,
@@ -80,28 +65,32 @@ def evaluate(
     data set are QID-1, QID-2, ... in the order of its rows; missing documents are ranked last. With qrels, only the
     queries in both files count, as in trec_eval.
 
-    With --clicks the value of the ranking is estimated from clicks in lists of another one: inverse propensity (ips),
-    self-normalised (snips) and doubly robust (dr), with intervals over queries. The log has the columns query,
+    With --clicks the value of the ranking is estimated from clicks in lists of another ranking: inverse propensity
+    (ips), self-normalised (snips) and doubly robust (dr), with intervals over queries. The log has the columns query,
     document, position, click and, unless lists follow each other, session.
 
     Example: rankwright evaluate run test.txt --metrics "ndcg@10 err(gain=linear)@5" --ties expected
     """
-    file = scoring.DataFile(data, reading)
+    file = DataFile(data, reading)
     if clicks is not None:
         if per_query or ties != "worst" or empty != "skip":
             raise typer.BadParameter(
                 "--per-query, --ties and --empty are about labels and have no meaning with --clicks."
             )
+        log = click_logs.read_log(clicks, log_column)
         estimates, curve = click_logs.evaluate_from_clicks(
             system,
             file,
-            click_logs.read_log(clicks, log_column),
-            document,
-            propensity or "harvest",
-            options.split_metrics(metrics or ["dcg@10"]),
-            clip or 0.0,
+            log,
+            document=document,
+            propensity=propensity or "harvest",
+            metrics=options.split_metrics(metrics or ["dcg@10"]),
+            clip=clip or 0.0,
         )
-        echo(click_logs.evaluation_json(estimates, curve) if json else f"{estimates}\n\n{curve}")
+        if json:
+            echo(options.to_json(estimates.to_dict() | {"propensities": curve.to_dict()}))
+        else:
+            echo(f"{estimates}\n\n{curve}")
         return
     if propensity or document or clip is not None or log_column:
         raise typer.BadParameter("--propensity, --document, --clip and --log-column need --clicks.")
@@ -110,7 +99,12 @@ def evaluate(
     ids = [str(qid) for qid in result.query_ids.tolist()]
     values = {name: result.per_query[name].tolist() for name in names}
     if json:
-        summary = {"mean": result.mean, "queries": len(ids), "ties": ties, "empty": empty}
+        summary: dict[str, Any] = {
+            "mean": result.mean,
+            "queries": len(ids),
+            "ties": ties,
+            "empty": empty,
+        }
         if per_query:
             summary["per_query"] = {
                 qid: {name: values[name][row] for name in names} for row, qid in enumerate(ids)

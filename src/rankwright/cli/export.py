@@ -5,39 +5,35 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from rankwright.cli import completion, options
 from rankwright.cli.terminal import echo
 
 
 def export(
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)
-    ],
+    run: options.Model,
     to: Annotated[
         str,
-        typer.Option(
+        Option(
             "--to",
             metavar="TARGET",
             help="opensearch, elasticsearch-ltr, ranklib, solr, vespa, elastic, json, lightgbm, xgboost, onnx, "
             "treelite or c.",
-            show_default=False,
             autocompletion=completion.targets,
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="File to write; an existing one is overwritten [the target's usual name].",
-            show_default=False,
         ),
     ] = None,
     target_version: options.TargetVersion = None,
     evaluator: options.Evaluator = None,
     feature_set: options.FeatureSetFile = None,
-    name: Annotated[str, typer.Option(help="Name of the model in the target.")] = "rankwright",
+    name: Annotated[str, Option(help="Name of the model in the target.")] = "rankwright",
 ) -> None:
     """Write a model for a search engine or a runtime.
 

@@ -7,70 +7,53 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from rankwright.cli import click_logs, options, scoring
+from rankwright.cli.reading import DataFile
 from rankwright.cli.terminal import echo
 
+Method = Literal["team-draft", "balanced"]
 
-@options.with_data_options()
+
+@options.with_groups
 def interleave(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
+        Argument(
             metavar="[RUN RUN DATA]",
             help="Two systems (run folders, saved models or TREC run files) and the data, to make lists.",
-            show_default=False,
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Parquet or CSV to write the lists to.", show_default=False
-        ),
+        Path | None, Option(metavar="FILE", help="Parquet or CSV to write the lists to.")
     ] = None,
     clicks: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="LOG", help="Clicks in such lists, to test: Parquet or CSV.", show_default=False
-        ),
+        Path | None, Option(metavar="LOG", help="Clicks in such lists, to test: Parquet or CSV.")
     ] = None,
-    method: Annotated[
-        Literal["team-draft", "balanced"] | None,
-        typer.Option(help="How lists are made [team-draft].", show_default=False),
-    ] = None,
-    length: Annotated[
-        int | None, typer.Option(help="Length of the lists [10].", min=1, show_default=False)
-    ] = None,
-    lists: Annotated[
-        int | None,
-        typer.Option(help="Number of lists for each query [1].", min=1, show_default=False),
-    ] = None,
+    method: Annotated[Method | None, Option(help="How lists are made [team-draft].")] = None,
+    length: Annotated[int | None, Option(help="Length of the lists [10].", min=1)] = None,
+    lists: Annotated[int | None, Option(help="Number of lists for each query [1].", min=1)] = None,
     document: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of the data with ids of documents [QID-1, ...].", show_default=False
-        ),
+        str | None, Option(help="Column of the data with ids of documents [QID-1, ...].")
     ] = None,
     effect: Annotated[
         float | None,
-        typer.Option(
-            help="Preference to find, as a share of impressions: print the impressions that a test needs.",
-            show_default=False,
+        Option(
+            help="Preference to find, as a share of impressions: print the impressions that a test needs."
         ),
     ] = None,
     tie_share: Annotated[
         float | None,
-        typer.Option(
+        Option(
             min=0,
             max=1,
-            help="With --effect: share of impressions without a winner [that of the log].",
-            show_default=False,
+            help="With --effect: share of impressions without a winner [the share in the log].",
         ),
     ] = None,
     log_column: click_logs.Columns = None,
     seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of the coins and of the test [0].", min=0, show_default=False),
+        int | None, Option(help="Seed of the coins and of the test [0].", min=0)
     ] = None,
     json: options.AsJson = False,
     *,
@@ -90,61 +73,65 @@ def interleave(
             raise typer.BadParameter(
                 "to make lists give two systems, the data and --out, without --clicks or --effect."
             )
-        _require_none("--clicks", {"--tie-share": tie_share, "--log-column": log_column})
+        _refuse({"--tie-share": tie_share, "--log-column": log_column}, needed="--clicks")
         summary = _make_lists(
             paths,
             out,
             reading,
-            method or "team-draft",
-            length or 10,
-            lists or 1,
-            document,
-            seed or 0,
+            method=method or "team-draft",
+            length=length or 10,
+            lists=lists or 1,
+            document=document,
+            seed=seed or 0,
         )
-        echo(options.to_json(summary) if json else f"{summary['lists']} lists written to {out}")
-        return
-    if clicks is None and effect is None:
-        raise typer.BadParameter(
-            "give two systems, the data and --out to make lists, --clicks to test, or --effect."
+        text = f"{summary['lists']} lists written to {out}"
+    else:
+        if clicks is None and effect is None:
+            raise typer.BadParameter(
+                "give two systems, the data and --out to make lists, --clicks to test, or --effect."
+            )
+        of_lists = {"--out": out, "--document": document, "--length": length, "--lists": lists}
+        of_data = {f"--{name.replace('_', '-')}": value for name, value in reading.items()}
+        _refuse(of_lists | of_data, needed="two systems and the data")
+        if clicks is None:
+            of_test = {"--method": method, "--log-column": log_column, "--seed": seed}
+            _refuse(of_test, needed="--clicks")
+        if effect is None:
+            _refuse({"--tie-share": tie_share}, needed="--effect")
+        summary, text = _test(
+            clicks, log_column, method or "team-draft", effect, tie_share, seed or 0
         )
-    of_lists = {"--out": out, "--document": document, "--length": length, "--lists": lists}
-    flags = {f"--{name.replace('_', '-')}": value for name, value in reading.items()}
-    _require_none("two systems and the data", {**of_lists, **flags})
-    if clicks is None:
-        _require_none("--clicks", {"--method": method, "--log-column": log_column, "--seed": seed})
-    if effect is None:
-        _require_none("--effect", {"--tie-share": tie_share})
-    summary, text = _test(clicks, log_column, method or "team-draft", effect, tie_share, seed or 0)
     echo(options.to_json(summary) if json else text)
 
 
-def _require_none(needs: str, flags: dict[str, Any]) -> None:
-    """Refuse flags that would have no effect."""
+def _refuse(flags: dict[str, Any], *, needed: str) -> None:
+    """Raise BadParameter if one of the flags is given, because it would have no effect."""
     for flag, value in flags.items():
         if value not in (None, []):
-            raise typer.BadParameter(f"{flag} needs {needs}.")
+            raise typer.BadParameter(f"{flag} needs {needed}.")
 
 
 def _test(
     clicks: Path | None,
     columns: list[str] | None,
-    method: Literal["team-draft", "balanced"],
+    method: Method,
     effect: float | None,
     tie_share: float | None,
     seed: int,
 ) -> tuple[dict[str, Any], str]:
+    """Test which ranker users prefer, or compute how many impressions a test needs, or both."""
     import rankwright as rw
 
     summary: dict[str, Any] = {}
     lines = []
     design = 1.0
     if clicks is not None:
-        result = rw.compare_interleaved(
-            click_logs.read_log(clicks, columns), method=method, seed=seed
-        )
+        log = click_logs.read_log(clicks, columns)
+        result = rw.compare_interleaved(log, method=method, seed=seed)
         summary, design = result.to_dict(), result.design_effect
         lines.append(str(result))
-        tie_share = result.ties / result.n_impressions if tie_share is None else tie_share
+        if tie_share is None:
+            tie_share = result.ties / result.n_impressions
     if effect is not None:
         if tie_share is None:
             raise typer.BadParameter(
@@ -152,11 +139,12 @@ def _test(
             )
         if math.isnan(design):
             raise typer.BadParameter(
-                "--effect needs a log of several queries: one does not tell if its impressions agree."
+                "--effect needs a log of several queries: one query does not show if its impressions agree."
             )
-        if not (0 <= tie_share < 1 and 0 < abs(effect) <= 1 - tie_share):
+        winners = 1 - tie_share
+        if winners == 0 or not 0 < abs(effect) <= winners:
             raise typer.BadParameter(
-                f"--effect must not be 0 and at most the share of impressions with a winner, here {1 - tie_share:g}."
+                f"--effect must not be 0 and at most the share of impressions with a winner, here {winners:g}."
             )
         size = rw.interleaving_sample_size(effect, ties=tie_share, design_effect=max(design, 1.0))
         summary["sample_size"] = size
@@ -167,13 +155,15 @@ def _test(
 def _make_lists(
     paths: list[Path],
     out: Path,
-    reading: options.Reading,
-    method: Literal["team-draft", "balanced"],
+    reading: options.Given,
+    *,
+    method: Method,
     length: int,
-    n_lists: int,
+    lists: int,
     document: str | None,
     seed: int,
 ) -> dict[str, Any]:
+    """Write interleaved lists of two systems, and return what was written in numbers."""
     import numpy as np
 
     import rankwright as rw
@@ -181,11 +171,16 @@ def _make_lists(
     from rankwright.data.queries import plain_ids
     from rankwright.data.reading import write_table
 
-    data = scoring.DataFile(paths[2], reading)
-    (scores_a, rows), (scores_b, _) = (
-        scoring.score_system(path, data, document=document, labelled=False) for path in paths[:2]
-    )
+    system_a, system_b, data = paths
+    file = DataFile(data, reading)
+    scores_a, rows = scoring.score_system(system_a, file, document=document, labelled=False)
+    scores_b, _ = scoring.score_system(system_b, file, document=document, labelled=False)
     names = document_names(rows) if document is None else plain_ids(rows.fields[document])
+
+    def ranking(scores: Any, start: int, end: int) -> list[Any]:
+        order = np.argsort(-scores[start:end], kind="stable")
+        return [names[start + i] for i in order]
+
     columns: dict[str, list[Any]] = {
         name: []
         for name in ("query", "session", "position", "document", "team", "rank_a", "rank_b")
@@ -193,11 +188,8 @@ def _make_lists(
     bounds = rows.boundaries.tolist()
     for q, query in enumerate(plain_ids(rows.query_ids)):
         start, end = bounds[q], bounds[q + 1]
-        a, b = (
-            [names[start + i] for i in np.argsort(-s[start:end], kind="stable")]
-            for s in (scores_a, scores_b)
-        )
-        for session in range(n_lists):
+        a, b = ranking(scores_a, start, end), ranking(scores_b, start, end)
+        for session in range(lists):
             shown = rw.interleave(
                 a,
                 b,
@@ -207,17 +199,16 @@ def _make_lists(
                 seed=seed,
             )
             n = len(shown.documents)
-            table = vars(shown) | {
-                "query": [query] * n,
-                "session": [session] * n,
-                "position": range(1, n + 1),
-            }
-            table["document"] = table.pop("documents")
-            for name, values in columns.items():
-                values += table[name]
+            columns["query"] += [query] * n
+            columns["session"] += [session] * n
+            columns["position"] += range(1, n + 1)
+            columns["document"] += shown.documents
+            columns["team"] += shown.team
+            columns["rank_a"] += shown.rank_a
+            columns["rank_b"] += shown.rank_b
     write_table(columns, out)
     return {
-        "lists": rows.n_queries * n_lists,
+        "lists": rows.n_queries * lists,
         "queries": rows.n_queries,
         "method": method,
         "seed": seed,

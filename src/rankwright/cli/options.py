@@ -1,212 +1,275 @@
-"""Options that several commands share, and how their values are parsed and printed."""
+"""Options that several commands share, and how their values are parsed and printed.
+
+The options for data, for the parameters of `Ranker` and for clicks are tables in this file. Their
+names are the names of the library's arguments. A command takes a table as one parameter, for
+example ``reading: options.Reading``, and gets the values that the user gave as a dictionary.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
+from typer import Argument, Option
 
 from rankwright.cli import completion
+from rankwright.cli.errors import usage_errors
 
+# Arguments and options of single commands, with the type and the help that they have everywhere.
+Model = Annotated[Path, Argument(metavar="RUN", help="Run folder or saved model.")]
+Data = Annotated[Path, Argument(metavar="DATA", help="LETOR, Parquet or CSV.")]
 Metrics = Annotated[
     str,
-    typer.Option(
-        metavar="METRICS", help="Space-separated metrics.", autocompletion=completion.metrics
-    ),
+    Option(metavar="METRICS", help="Space-separated metrics.", autocompletion=completion.metrics),
 ]
-Ties = Annotated[
-    Literal["worst", "best", "expected", "input"], typer.Option(help="How ties are broken.")
-]
+Ties = Annotated[Literal["worst", "best", "expected", "input"], Option(help="How ties are broken.")]
 Empty = Annotated[
-    Literal["skip", "zero", "one"],
-    typer.Option(help="Value of queries without a relevant document."),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Number of threads [all cores].", show_default=False),
-]
-TargetVersion = Annotated[
-    str | None,
-    typer.Option(
-        metavar="V",
-        help="Version of the search engine; of Elasticsearch or of its LTR plug-in [the newest].",
-        show_default=False,
-    ),
-]
-Evaluator = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="How Vespa computes the forest: llvm, vmforest or fastforest [Vespa's choice].",
-        show_default=False,
-    ),
-]
-FeatureSetFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="JSON with the search engine's features: compared with those of the model, and RankLib takes their order.",
-        show_default=False,
-    ),
+    Literal["skip", "zero", "one"], Option(help="Value of queries without a relevant document.")
 ]
 Pairs = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         metavar="FILE",
         help="CSV or Parquet of preferences in DATA: columns winner, loser and optionally weight, qid.",
-        show_default=False,
     ),
 ]
 Document = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of ids that --pairs names documents by [row numbers from 0].",
-        show_default=False,
+    Option(
+        metavar="COLUMN", help="Column of ids that --pairs names documents by [row numbers from 0]."
     ),
 ]
 Stream = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--stream/--in-memory",
         help="Read Parquet or LETOR in blocks, or all at once; the result is the same [blocks for folders, patterns "
-        "and what takes more than a quarter of the memory].",
-        show_default=False,
+        "and files that take more than a quarter of the memory].",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors and warnings only.")]
-Reading = dict[str, Any]  # keyword arguments of `read_data`
+Valid = Annotated[
+    Path | None,
+    Option(metavar="DATA", help="Validation data; without it, DATA is split into folds by query."),
+]
+Folds = Annotated[int | None, Option(metavar="N", min=2, help="Number of folds [3].")]
+Objective = Annotated[
+    str | None,
+    Option(metavar="TEXT", help="Training objective [auto].", autocompletion=completion.objectives),
+]
+Trees = Annotated[int | None, Option("--trees", metavar="N", min=1, help="Number of trees [300].")]
+Seed = Annotated[int | None, Option("--seed", metavar="N", min=0, help="Random seed [0].")]
+Threads = Annotated[
+    int | None, Option("--threads", metavar="N", min=1, help="Number of threads [all cores].")
+]
+Settings = Annotated[
+    list[str] | None,
+    Option("--set", metavar="KEY=VALUE", help="Any parameter of Ranker; repeatable."),
+]
+TargetVersion = Annotated[
+    str | None,
+    Option(
+        metavar="V",
+        help="Version of the search engine; of Elasticsearch or of its LTR plug-in [the newest].",
+    ),
+]
+Evaluator = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        help="How Vespa computes the forest: llvm, vmforest or fastforest [Vespa's choice].",
+    ),
+]
+FeatureSetFile = Annotated[
+    Path | None,
+    Option(
+        metavar="FILE",
+        help="JSON with the search engine's features: they are compared with the model's features, and RankLib takes "
+        "their order.",
+    ),
+]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Show errors and warnings only.")]
 
-# The keyword arguments of `read_data` that have a flag.
+# Arguments of `read_data`.
 DATA_OPTIONS: dict[str, Any] = {
     "label": Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="COLUMN",
             help="Label column of Parquet and CSV [label]; repeatable, the main one first.",
-            show_default=False,
         ),
     ],
     "qid": Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Query column of Parquet and CSV [qid].", show_default=False
-        ),
+        str | None, Option(metavar="COLUMN", help="Query column of Parquet and CSV [qid].")
     ],
     "weight": Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Weight column of Parquet and CSV.", show_default=False
-        ),
+        str | None, Option(metavar="COLUMN", help="Weight column of Parquet and CSV.")
     ],
     "drop": Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of Parquet and CSV to ignore; repeatable.",
-            show_default=False,
-        ),
+        Option(metavar="COLUMN", help="Column of Parquet and CSV to ignore; repeatable."),
     ],
     "categorical": Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN", help="Column that holds categories; repeatable.", show_default=False
-        ),
+        list[str] | None, Option(metavar="COLUMN", help="Column that holds categories; repeatable.")
     ],
     "docid": Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="COLUMN",
             help="Document id column of Parquet and CSV; LETOR has it in comments.",
-            show_default=False,
         ),
     ],
     "query_text": Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of Parquet and CSV with the text of the query.",
-            show_default=False,
-        ),
+        Option(metavar="COLUMN", help="Column of Parquet and CSV with the text of the query."),
     ],
     "zero_based": Annotated[
+        bool | None, Option("--zero-based/--one-based", help="Index of the first LETOR feature.")
+    ],
+}
+
+# Parameters of `Ranker`. A test compares the defaults in brackets with the defaults of `Ranker`.
+RANKER_OPTIONS: dict[str, Any] = {
+    "objective": Objective,
+    "metric": Annotated[
+        list[str] | None,
+        Option(
+            metavar="METRICS",
+            help="Metric to optimise, then metrics to monitor; repeatable [ndcg@10].",
+            autocompletion=completion.metrics,
+        ),
+    ],
+    "within_query": Annotated[
+        str | None,
+        Option(
+            metavar="KINDS",
+            help="Features within the query to add: rank, z, gap, share, mean, max.",
+        ),
+    ],
+    "n_estimators": Trees,
+    "early_stopping_rounds": Annotated[
+        int | None,
+        Option(
+            "--early-stopping",
+            metavar="TREES",
+            min=1,
+            help="Stop after this many trees without improvement on --valid.",
+        ),
+    ],
+    "refit": Annotated[
         bool | None,
-        typer.Option(
-            "--zero-based/--one-based", help="Index of the first LETOR feature.", show_default=False
+        Option(
+            "--refit",
+            help="Train once more on --valid too, with the number of trees that was chosen on it.",
+        ),
+    ],
+    "random_state": Seed,
+    "n_jobs": Threads,
+}
+
+# Arguments of `Ranker.fit` about clicks.
+CLICK_OPTIONS: dict[str, Any] = {
+    "position": Annotated[
+        list[str] | None,
+        Option(
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the position, or device, of each click; repeatable.",
+        ),
+    ],
+    "propensity": Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the probability that a clicked document was seen.",
+        ),
+    ],
+    "clip": Annotated[
+        float | None, Option(help="Least propensity; smaller propensities count as it.")
+    ],
+    "self_normalised": Annotated[
+        bool | None,
+        Option(
+            "--self-normalised",
+            help="Divide inverse propensities of clicked documents by their mean.",
         ),
     ],
 }
 
 
-def with_data_options(
-    *, weight: bool = True
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command with a parameter ``reading``: on the command line `DATA_OPTIONS` take its place.
+@dataclass(frozen=True)
+class Group:
+    """Options that a command gets as one dictionary."""
 
-    The command gets those that the user gave, as one dictionary.
+    options: Mapping[str, Any]
 
-    Parameters
-    ----------
-    weight
-        Whether the command has the flag ``--weight``.
+
+Given = dict[str, Any]
+Reading = Annotated[Given, Group(DATA_OPTIONS)]
+UnweightedReading = Annotated[
+    Given, Group({name: option for name, option in DATA_OPTIONS.items() if name != "weight"})
+]
+RankerParameters = Annotated[Given, Group(RANKER_OPTIONS)]
+ClickColumns = Annotated[Given, Group(CLICK_OPTIONS)]
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter of a command that is a `Group` by the options of the group.
+
+    The command gets a dictionary with the options that the user gave.
     """
-    flags = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        for name, annotation in DATA_OPTIONS.items()
-        if weight or name != "weight"
-    ]
+    groups: dict[str, Group] = {}
+    shown: list[Parameter] = []
+    for parameter in signature(command, eval_str=True).parameters.values():
+        details = get_args(parameter.annotation)
+        if isinstance(details[-1] if details else None, Group):
+            groups[parameter.name] = details[-1]
+            for name, annotation in details[-1].options.items():
+                option = Parameter(name, Parameter.KEYWORD_ONLY, default=None)
+                shown.append(option.replace(annotation=annotation))
+        else:
+            shown.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def run(**arguments: Any) -> None:
-            values = {flag.name: arguments.pop(flag.name) for flag in flags}
-            reading = {name: value for name, value in values.items() if value not in (None, [])}
-            if len(reading.get("label", ())) == 1:
-                reading["label"] = reading["label"][0]
-            command(**arguments, reading=reading)
+    @wraps(command)
+    def run(**arguments: Any) -> None:
+        for parameter, group in groups.items():
+            values = {name: arguments.pop(name) for name in group.options}
+            # A repeatable option that is not given may be an empty list.
+            given = {name: value for name, value in values.items() if value not in (None, [])}
+            if len(given.get("label", ())) == 1:
+                given["label"] = given["label"][0]
+            arguments[parameter] = given
+        command(**arguments)
 
-        parameters: list[Parameter] = []
-        for parameter in signature(command, eval_str=True).parameters.values():
-            keyword = parameter.replace(kind=Parameter.KEYWORD_ONLY)
-            parameters += flags if parameter.name == "reading" else [keyword]
-        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
-        return run
-
-    return decorate
-
-
-def named_columns(clicks: Any) -> list[str]:
-    """Columns that the table ``clicks`` of a config names."""
-    known = ("position", "propensity", "clip", "self_normalised")
-    if not isinstance(clicks, dict) or clicks.keys() - set(known):
-        raise typer.BadParameter(f"clicks has the keys {', '.join(known)}; got {clicks!r}.")
-    names = [clicks.get("position", []), clicks.get("propensity", [])]
-    return [name for one in names for name in ([one] if isinstance(one, str) else one)]
+    run.__signature__ = Signature(shown)  # type: ignore[attr-defined]  # typer reads it
+    return run
 
 
 def check_document(pairs: Path | None, document: str | None) -> None:
-    """Refuse --document without --pairs."""
+    """Raise BadParameter if --document is given without --pairs."""
     if document is not None and pairs is None:
         raise typer.BadParameter("--document says how --pairs names documents; give --pairs too.")
 
 
+def check_folds(valid: Path | None, folds: int | None) -> None:
+    """Raise BadParameter if --folds is given with --valid."""
+    if valid is not None and folds is not None:
+        raise typer.BadParameter("--folds splits DATA in place of --valid; keep one of the two.")
+
+
 def split_metrics(texts: str | list[str]) -> list[str]:
-    """Split lists of metrics, those of a repeated option together; an unknown metric is a usage error."""
+    """Split a list of metrics, or the lists of a repeated option; an unknown metric is a usage error."""
     from rankwright.metrics import metric, metric_texts
 
-    try:
-        names = [
-            str(name) for name in metric_texts(texts if isinstance(texts, str) else " ".join(texts))
-        ]
+    text = texts if isinstance(texts, str) else " ".join(texts)
+    with usage_errors():
+        names = [str(name) for name in metric_texts(text)]
         for name in names:
             metric(name)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
     if not names:
         raise typer.BadParameter("name at least one metric, such as ndcg@10.")
     return names
@@ -216,32 +279,14 @@ def literal(text: str) -> Any:
     """Parse a value as TOML; anything else is text, so that full and "full" are the same."""
     import tomllib
 
+    text = text.strip()
     try:
-        document = tomllib.loads(f"value = {text.strip()}")
+        document = tomllib.loads(f"value = {text}")
     except (tomllib.TOMLDecodeError, RecursionError):
-        return text.strip()
-    return document["value"] if len(document) == 1 else text.strip()
-
-
-def streams(choice: bool | None, paths: Sequence[Path]) -> bool:
-    """Whether to read files in blocks: as the user says, or because they are many or large."""
-    from rankwright.data.files import rows_in_memory
-    from rankwright.data.formats import format_of
-    from rankwright.support.environment import memory_bytes
-
-    several = any(
-        not path.is_file() and (path.is_dir() or any(sign in str(path) for sign in "*?["))
-        for path in paths
-    )
-    if choice is False and several:
-        raise typer.BadParameter(
-            "a folder or pattern is read in blocks; leave out --in-memory, or give one file."
-        )
-    if choice is not None or several:
-        return bool(choice or several)
-    if not all(format_of(path).in_blocks for path in paths):
-        return False
-    return 4 * sum(rows_in_memory(path) for path in paths) > memory_bytes() > 0
+        return text
+    if len(document) > 1:  # the text has lines with further keys
+        return text
+    return document["value"]
 
 
 def split_setting(text: str) -> tuple[str, Any]:
@@ -252,22 +297,26 @@ def split_setting(text: str) -> tuple[str, Any]:
     return key.strip(), literal(value)
 
 
-def check_given_once(name: str, others: Container[str]) -> None:
-    """Refuse a parameter that both --set and a flag of its own give."""
-    if name in others:
+def check_given_once(name: str, flags: Container[str]) -> None:
+    """Raise BadParameter if both --set and an option give a parameter."""
+    if name in flags:
         raise typer.BadParameter(f"{name} is given twice, by --set and by its own flag; keep one.")
 
 
 def to_json(value: Any) -> str:
     """Return JSON text; NaN and infinities become null."""
     import json
+
+    return json.dumps(_finite(value), indent=1, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
     import math
 
-    def finite(item: Any) -> Any:
-        if isinstance(item, dict):
-            return {key: finite(inner) for key, inner in item.items()}
-        if isinstance(item, list | tuple):
-            return [finite(inner) for inner in item]
-        return None if isinstance(item, float) and not math.isfinite(item) else item
-
-    return json.dumps(finite(value), indent=1, allow_nan=False)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

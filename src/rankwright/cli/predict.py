@@ -2,145 +2,133 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
-from rankwright.cli import options, scoring
+from rankwright.cli import options
+from rankwright.cli.reading import DataFile, Trained, is_streamed, load_trained
+
+if TYPE_CHECKING:
+    from rankwright import RankingData
+
+Form = Literal["scores", "trec", "csv"]
 
 
-@options.with_data_options(weight=False)
+@options.with_groups
 def predict(
-    system: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)
-    ],
+    system: options.Model,
     data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="LETOR, Parquet or CSV, with or without labels.",
-            show_default=False,
-        ),
+        Path, Argument(metavar="DATA", help="LETOR, Parquet or CSV, with or without labels.")
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            metavar="FILE",
-            help="File to write, also .gz; an existing one is overwritten.",
-            show_default=False,
-        ),
+        Option(metavar="FILE", help="File to write, also .gz; an existing one is overwritten."),
     ],
     form: Annotated[
-        Literal["scores", "trec", "csv"] | None,
-        typer.Option(
+        Form | None,
+        Option(
             "--format",
             help="One score per line, a TREC run file, or a table [by the name: .trec, .run; .csv].",
-            show_default=False,
         ),
     ] = None,
-    tag: Annotated[
-        str | None, typer.Option(help="Tag of the TREC run [the name of RUN].", show_default=False)
-    ] = None,
+    tag: Annotated[str | None, Option(help="Tag of the TREC run [the name of RUN].")] = None,
     stream: options.Stream = None,
     calibrated: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--calibrated",
             help="Expected labels or probabilities in place of scores; see calibrate.",
         ),
     ] = False,
     *,
-    reading: options.Reading,
+    reading: options.UnweightedReading,
 ) -> None:
     """Score the rows of a file with a model.
 
     Scores are written one per line in the order of the rows, with all digits. A TREC run file names documents by their
     ids (--docid, or comments of LETOR text), or QID-1, QID-2, ... in the order of the rows; `evaluate` knows them by
-    these names. A table has the columns qid, docid, score, and those of the fields.
+    these names. A table has the columns qid, docid, score, and the fields of the data.
 
     Example: rankwright predict run test.txt --out test.trec
     """
     import rankwright as rw
     from rankwright.data.documents import document_names
     from rankwright.data.trec import TrecRun
-    from rankwright.support.files import replacing
 
-    if form is None:
-        plain = out.name.removesuffix(".gz")
-        if plain.endswith((".parquet", ".pq", ".tsv")):
-            raise typer.BadParameter(
-                f"{out.name} is not a name for scores, a TREC run file or CSV; use .csv, or say --format.",
-                param_hint="--out",
-            )
-        form = (
-            "trec"
-            if plain.endswith((".trec", ".run"))
-            else "csv"
-            if plain.endswith(".csv")
-            else "scores"
-        )
-    trec = form == "trec"
-    if tag is not None and not trec:
+    form = form or _form_of(out)
+    if tag is not None and form != "trec":
         raise typer.BadParameter(
             "only a TREC run file has a tag; add --format trec.", param_hint="--tag"
         )
-    ranker, training_options = scoring.load_system(system)
-    if calibrated and ranker.calibration_ is None:
+    model = load_trained(system)
+    if calibrated and model.ranker.calibration_ is None:
         raise ValueError(
             f"{system} is not calibrated; run rankwright calibrate {system} HELD_OUT_DATA first."
         )
-    training_options.pop("weight", None)
-    if options.streams(stream, [data]):
+    if is_streamed(stream, [data]):
         if form != "scores":
             raise typer.BadParameter(
                 f"only scores can be written while rows are read; {form} needs --in-memory."
             )
-        _write_scores(ranker, data, training_options | reading, calibrated, out)
+        _write_scores(_scores_of_blocks(model, data, reading, calibrated), out)
         return
-    rows = scoring.DataFile(data, reading).read(
-        **training_options, labelled=False, reference=ranker.columns_
-    )
-    scores = ranker.predict(rows, calibrated=calibrated)
-    if trec:
-        name = tag or "_".join(system.resolve().stem.split())
-        rw.write_trec_run(
-            TrecRun([str(qid) for qid in rows.qid.tolist()], document_names(rows), scores, name),
-            out,
-        )
-        return
-    if form == "csv":
+    rows = model.rows(DataFile(data, reading), labelled=False)
+    scores = model.ranker.predict(rows, calibrated=calibrated)
+    if form == "scores":
+        _write_scores([rows.ungroup(scores)], out)
+    elif form == "csv":
         _write_table(rows, document_names(rows), scores, out)
-        return
-    with replacing(out) as file:
-        for score in rows.ungroup(scores).tolist():
-            file.write(f"{score!r}\n".encode())
+    else:
+        name = tag or "_".join(system.resolve().stem.split())
+        queries = [str(qid) for qid in rows.qid.tolist()]
+        rw.write_trec_run(TrecRun(queries, document_names(rows), scores, name), out)
 
 
-def _write_scores(
-    ranker: Any, data: Path, reading: dict[str, Any], calibrated: bool, out: Path
-) -> None:
-    """Write one score per line while rows are read."""
-    from rankwright.support.files import replacing
+def _form_of(out: Path) -> Form:
+    name = out.name.removesuffix(".gz")
+    if name.endswith((".parquet", ".pq", ".tsv")):
+        raise typer.BadParameter(
+            f"{out.name} is not a name for scores, a TREC run file or CSV; use .csv, or say --format.",
+            param_hint="--out",
+        )
+    if name.endswith((".trec", ".run")):
+        return "trec"
+    return "csv" if name.endswith(".csv") else "scores"
+
+
+def _scores_of_blocks(
+    model: Trained, data: Path, given: options.Given, calibrated: bool
+) -> Iterable[Any]:
+    """Yield scores while rows are read."""
     from rankwright.training.progress import ReadingBar
 
-    drop = [
-        name
-        for option in ("drop", "fields", "docid", "query_text")
-        for name in _listed(reading.pop(option, ()))
-    ]
-    reading.pop("categorical", None)
+    reading = model.reading | given
+    # Only features and query ids are read: all other columns are dropped.
+    dropped = list(reading.pop("drop", ())) + list(reading.pop("fields", ()))
+    for option in ("docid", "query_text"):
+        if option in reading:
+            dropped.append(reading.pop(option))
+    for option in ("categorical", "weight"):
+        reading.pop(option, None)
+    light = model.ranker.model_
+    for scores in light.predict_batches(data, **reading, drop=dropped, show=ReadingBar(1)):
+        yield light.require_calibration()(scores) if calibrated else scores
+
+
+def _write_scores(blocks: Iterable[Any], out: Path) -> None:
+    """Write one score per line."""
+    from rankwright.support.files import replacing
+
     with replacing(out) as file:
-        for scores in ranker.model_.predict_batches(data, **reading, drop=drop, show=ReadingBar(1)):
-            values = ranker.model_.require_calibration()(scores) if calibrated else scores
-            file.write("".join(f"{value!r}\n" for value in values.tolist()).encode())
+        for scores in blocks:
+            file.write("".join(f"{score!r}\n" for score in scores.tolist()).encode())
 
 
-def _listed(names: Any) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
-
-
-def _write_table(data: Any, names: list[str], scores: Any, out: Path) -> None:
+def _write_table(data: RankingData, names: list[str], scores: Any, out: Path) -> None:
     """Write a row per document, in the order of the file that was read."""
     import csv
     import io
@@ -149,11 +137,13 @@ def _write_table(data: Any, names: list[str], scores: Any, out: Path) -> None:
 
     from rankwright.support.files import replacing
 
-    others = {name: values for name, values in data.fields.items() if name != "docid"}
-    columns = [data.qid, np.array(names, dtype=object), scores, *others.values()]
+    columns = {"qid": data.qid, "docid": np.array(names, dtype=object), "score": scores}
+    columns |= {name: values for name, values in data.fields.items() if name != "docid"}
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["qid", "docid", "score", *others])
-    table.writerows(zip(*(data.ungroup(column).tolist() for column in columns), strict=True))
+    table.writerow(columns)
+    table.writerows(
+        zip(*(data.ungroup(column).tolist() for column in columns.values()), strict=True)
+    )
     with replacing(out) as file:
         file.write(text.getvalue().encode())

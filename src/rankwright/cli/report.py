@@ -4,56 +4,41 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
-from rankwright.cli import extras, options, scoring
+from rankwright.cli import extras, options
+from rankwright.cli.reading import DataFile, Trained
 from rankwright.cli.terminal import echo, typed_command
 
-if TYPE_CHECKING:
-    from rankwright.report import Page
 
-
-@options.with_data_options()
+@options.with_groups
 def report(
     runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN...", help="Run folders, the baseline first.", show_default=False
-        ),
+        list[Path], Argument(metavar="RUN...", help="Run folders, the baseline first.")
     ],
     data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TEST", help="Test data of runs: LETOR, Parquet or CSV.", show_default=False
-        ),
+        Path | None, Option(metavar="TEST", help="Test data of runs: LETOR, Parquet or CSV.")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="File to write [report.html or report.md].", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, Option(help="File to write [report.html or report.md].")] = None,
     format: Annotated[
         Literal["html", "md"] | None,
-        typer.Option(
-            help="One HTML file, or Markdown with the figures beside it [by the name of --out].",
-            show_default=False,
+        Option(
+            help="One HTML file, or Markdown with the figures beside it [by the name of --out]."
         ),
     ] = None,
     png: Annotated[
-        bool,
-        typer.Option("--png", help="Also write the figures as PNG to OUT-figures, for papers."),
+        bool, Option("--png", help="Also write the figures as PNG to OUT-figures, for papers.")
     ] = False,
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Metrics, space-separated or repeated [those of the runs]; queries are compared by the first.",
-            show_default=False,
+        Option(
+            help="Metrics, space-separated or repeated [the metrics of the runs]; queries are compared by the first."
         ),
     ] = None,
-    title: Annotated[
-        str | None, typer.Option(help="Title of the page.", show_default=False)
-    ] = None,
+    title: Annotated[str | None, Option(help="Title of the page.")] = None,
     quiet: options.Quiet = False,
     *,
     reading: options.Reading,
@@ -66,38 +51,34 @@ def report(
 
     Example: rankwright report old-run new-run --data test.txt --out report.html
     """
-    from rankwright.report import save_page
+    from rankwright.report import run_report, save_page
+    from rankwright.runs import Run
 
-    named = {".html": "html", ".htm": "html", ".md": "md"}.get("" if out is None else out.suffix)
-    if None not in (format, named) and format != named:
-        raise typer.BadParameter(
-            f"--format {format} does not fit the name {out}; leave it out, or change the name."
-        )
-    form = format or named or "html"
+    form = page_format(format, out)
     target = out or Path(f"report.{form}")
     extras.require_report()
     metric_names = None if metrics is None else options.split_metrics(metrics)
     if data is None:
         raise typer.BadParameter("runs are reported on test data; give it with --data.")
-    page = _runs_page(runs, data, metric_names, title, reading)
+    opened = [Run.open(path) for path in runs]
+    baseline = Trained(opened[0].ranker, opened[0].reading)
+    test = baseline.rows(DataFile(data, reading))
+    page = run_report(opened, test, metrics=metric_names, title=title, data_name=data.name)
     save_page(replace(page, command=typed_command()), target, form, png)
     if not quiet:
         echo(f"wrote {target}")
 
 
-def _runs_page(
-    runs: list[Path],
-    data: Path,
-    metrics: list[str] | None,
-    title: str | None,
-    reading: dict[str, Any],
-) -> Page:
-    from rankwright.report import run_report
-    from rankwright.runs import Run
-
-    opened = [Run.open(path) for path in runs]
-    training_options = opened[0].reading
-    test = scoring.DataFile(data, reading).read(
-        **training_options, reference=opened[0].ranker.columns_
-    )
-    return run_report(opened, test, metrics=metrics, title=title, data_name=data.name)
+def page_format(given: Literal["html", "md"] | None, out: Path | None) -> Literal["html", "md"]:
+    """Return the format of a page: the given one, or the one that the file's name says."""
+    suffix = "" if out is None else out.suffix
+    named: Literal["html", "md"] | None = None
+    if suffix == ".md":
+        named = "md"
+    elif suffix in (".html", ".htm"):
+        named = "html"
+    if given and named and given != named:
+        raise typer.BadParameter(
+            f"--format {given} does not fit the name {out}; leave it out, or change the name."
+        )
+    return given or named or "html"

@@ -5,35 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
+from rankwright.cli import options
 from rankwright.cli.terminal import echo
 
 
 def serve(
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)
-    ],
+    run: options.Model,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 for all of this machine.")
+        str, Option(help="Address to listen on; 0.0.0.0 for all of this machine.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 for a free one.", min=0, max=65535)] = 8000,
+    port: Annotated[int, Option(help="Port; 0 for a free one.", min=0, max=65535)] = 8000,
     token_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="File with the bearer token that requests must carry [the variable RANKWRIGHT_TOKEN].",
-            show_default=False,
         ),
     ] = None,
-    max_rows: Annotated[int, typer.Option(help="Most documents of a request.", min=1)] = 1000,
-    max_body: Annotated[int, typer.Option(help="Most bytes of a request.", min=1)] = 4 << 20,
-    time_limit: Annotated[float, typer.Option(help="Most seconds of a request.", min=0.01)] = 10.0,
+    max_rows: Annotated[int, Option(help="Most documents of a request.", min=1)] = 1000,
+    max_body: Annotated[int, Option(help="Most bytes of a request.", min=1)] = 4 << 20,
+    time_limit: Annotated[float, Option(help="Most seconds of a request.", min=0.01)] = 10.0,
     watch: Annotated[
-        float, typer.Option(help="Seconds between looks for a new model; 0 never looks.", min=0)
+        float, Option(help="Seconds between looks for a new model; 0 never looks.", min=0)
     ] = 2.0,
     log: Annotated[
-        str, typer.Option(metavar="FILE", help="Access log, JSON lines; - for stdout, or off.")
+        str, Option(metavar="FILE", help="Access log, JSON lines; - for stdout, or off.")
     ] = "-",
 ) -> None:
     """Rank over HTTP with a model.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from rankwright.cli import extras, options
 from rankwright.cli.terminal import echo
@@ -14,70 +14,36 @@ if TYPE_CHECKING:
     from rankwright.tuning.goals import GoalSweep
 
 
-@options.with_data_options()
+@options.with_groups
 def sweep(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)
-    ],
+    data: options.Data,
     goal: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="OBJECTIVE",
             help="Objective of a goal; one for each goal [yetiloss for each --label].",
-            show_default=False,
         ),
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(
-            help="Space-separated metrics, one for each goal [ndcg@10 of each --label].",
-            show_default=False,
-        ),
+        Option(help="Space-separated metrics, one for each goal [ndcg@10 of each --label]."),
     ] = None,
-    valid: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DATA",
-            help="Validation data; without it, DATA is split into folds by query.",
-            show_default=False,
-        ),
-    ] = None,
-    folds: Annotated[
-        int | None, typer.Option(help="Number of folds [3].", min=2, show_default=False)
-    ] = None,
+    valid: options.Valid = None,
+    folds: options.Folds = None,
     steps: Annotated[
         int | None,
-        typer.Option(
-            help="Steps from one goal alone to another [10 for two goals, 4 for more].",
-            min=1,
-            show_default=False,
-        ),
+        Option(help="Steps from one goal alone to another [10 for two goals, 4 for more].", min=1),
     ] = None,
-    trees: Annotated[
-        int | None, typer.Option(help="Number of trees [300].", min=1, show_default=False)
-    ] = None,
+    n_estimators: options.Trees = None,
     pairs: options.Pairs = None,
     document: options.Document = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Any parameter of Ranker; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    settings: options.Settings = None,
     report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="HTML", help="Page to write, with the Pareto front.", show_default=False
-        ),
+        Path | None, Option(metavar="HTML", help="Page to write, with the Pareto front.")
     ] = None,
     json: options.AsJson = False,
-    seed: Annotated[int, typer.Option(help="Seed.", min=0)] = 0,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads [all cores].", min=1, show_default=False)
-    ] = None,
+    random_state: options.Seed = None,
+    n_jobs: options.Threads = None,
     *,
     reading: options.Reading,
     quiet: options.Quiet = False,
@@ -94,27 +60,26 @@ def sweep(
 
     names = None if metrics is None else options.split_metrics(metrics)
     options.check_document(pairs, document)
-    if valid is not None and folds is not None:
-        raise typer.BadParameter("--folds splits DATA in place of --valid; keep one of the two.")
-    parameters = dict(map(options.split_setting, set_ or []))
-    if trees is not None:
+    options.check_folds(valid, folds)
+    parameters = dict(map(options.split_setting, settings or []))
+    if n_estimators is not None:
         options.check_given_once("n_estimators", parameters)
-        parameters["n_estimators"] = trees
+        parameters["n_estimators"] = n_estimators
     if report is not None:
         extras.require_report()
     paths = [data] if valid is None else [data, valid]
-    parts = read_parts(paths, pairs=pairs, document=document, **reading)
+    train, *held_out = read_parts(paths, pairs=pairs, document=document, **reading)
     result = sweep_goals(
-        parts[0],
+        train,
         goal or None,
         names,
-        valid=None if valid is None else parts[1],
+        valid=held_out[0] if held_out else None,
         folds=folds,
         steps=steps,
         parameters=parameters,
-        seed=seed,
-        threads=threads,
-        progress=None if quiet else lambda so_far: echo(_line(so_far), err=True),
+        seed=random_state or 0,
+        threads=n_jobs,
+        progress=None if quiet else _show,
     )
     if report is not None:
         from rankwright.report.goals_page import goals_report
@@ -122,18 +87,15 @@ def sweep(
 
         save_page(goals_report(result, title=f"Goals on {data.name}"), report)
     if json:
-        echo(
-            options.to_json(
-                {"goals": result.goals, "metrics": result.metrics, "trainings": result.table()}
-            )
-        )
+        summary = {"goals": result.goals, "metrics": result.metrics, "trainings": result.table()}
+        echo(options.to_json(summary))
     elif not quiet:
         echo(str(result))
 
 
-def _line(so_far: GoalSweep) -> str:
+def _show(so_far: GoalSweep) -> None:
     last = so_far.points[-1]
     values = ", ".join(
         f"{name} {value:.4f}" for name, value in zip(so_far.metrics, last.values, strict=True)
     )
-    return f"{len(so_far.points)}: {last.objective}: {values}"
+    echo(f"{len(so_far.points)}: {last.objective}: {values}", err=True)

@@ -6,39 +6,29 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from rankwright.cli import options, scoring
+from rankwright.cli import completion, options
+from rankwright.cli.reading import DataFile, load_trained
 from rankwright.cli.terminal import echo
+from rankwright.support.checks import located
 
 
-@options.with_data_options(weight=False)
+@options.with_groups
 def verify_export(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="What `export` wrote.", show_default=False)
-    ],
+    file: Annotated[Path, Argument(metavar="FILE", help="A file that `export` wrote.")],
     model: Annotated[
-        Path,
-        typer.Option(
-            metavar="RUN",
-            help="Run folder or saved model it was exported from.",
-            show_default=False,
-        ),
+        Path, Option(metavar="RUN", help="Run folder or saved model it was exported from.")
     ],
     data: Annotated[
-        Path,
-        typer.Option(
-            metavar="DATA",
-            help="LETOR, Parquet or CSV, with or without labels.",
-            show_default=False,
-        ),
+        Path, Option(metavar="DATA", help="LETOR, Parquet or CSV, with or without labels.")
     ],
     to: Annotated[
         str | None,
-        typer.Option(
-            "--to",
+        Option(
             metavar="TARGET",
             help="Target of the file [by its usual name].",
-            show_default=False,
+            autocompletion=completion.targets,
         ),
     ] = None,
     target_version: options.TargetVersion = None,
@@ -46,7 +36,7 @@ def verify_export(
     feature_set: options.FeatureSetFile = None,
     json: options.AsJson = False,
     *,
-    reading: options.Reading,
+    reading: options.UnweightedReading,
 ) -> None:
     """Compare an exported file with its model.
 
@@ -61,18 +51,14 @@ def verify_export(
 
     target = load_target(target_of_file(file) if to is None else to)
     content = file.read_bytes()
-    ranker, training_options = scoring.load_system(model)
-    training_options.pop("weight", None)
-    rows = scoring.DataFile(data, reading).read(
-        **training_options, labelled=False, reference=ranker.columns_
-    )
-    choices = export_options(ranker.model_, target_version, feature_set, evaluator=evaluator)
+    trained = load_trained(model)
+    light = trained.ranker.model_
+    rows = trained.rows(DataFile(data, reading), labelled=False)
+    choices = export_options(light, target_version, feature_set, evaluator=evaluator)
     try:
-        result = verify_content(
-            content, ranker.model_, target, choices, ranker.model_.encode(rows), rows.qid
-        )
+        result = verify_content(content, light, target, choices, light.encode(rows), rows.qid)
     except ValueError as error:
-        raise ValueError(f"{file}: {error}") from None
+        raise located(file, error) from None
     echo(options.to_json(result.to_dict()) if json else str(result))
     if not result.exact:
         raise typer.Exit(1)

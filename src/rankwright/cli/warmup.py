@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from rankwright.cli import options
 from rankwright.cli.terminal import echo
@@ -16,9 +16,7 @@ from rankwright.cli.terminal import echo
 def warmup(
     everything: Annotated[
         bool,
-        typer.Option(
-            "--all", help="Also every objective, metric and tie policy, not only the defaults."
-        ),
+        Option("--all", help="Also every objective, metric and tie policy, not only the defaults."),
     ] = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -125,8 +125,7 @@ def _zero_based(
     np.minimum.at(tops, lists, values)
     if (tops == 0).all():
         return ValueError(
-            "positions start at 0 in every list; add 1 to them, or give read_clicks "
-            "first_position=0."
+            "positions start at 0 in every list, and first_position is 1; add 1 to the positions."
         )
     query = _first_place(values == 0, queries).partition("query ")[2]
     return ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from rankwright.clicks.log import ClickLog
 from rankwright.data.dataset import RankingData
 from rankwright.data.reading import read_table
+from rankwright.support.checks import ArgumentError
 from rankwright.support.files import PathLike
 from rankwright.support.frames import as_frame
 
@@ -56,24 +57,18 @@ def read_clicks(
     ([0, 0, 1, 1], [False, True, True, False])
     """
     columns = _columns(source, query)
-    has = f"it has {', '.join(columns)}"
     names = {"query": query, "document": document, "position": position, "click": click}
     for argument, name in names.items():
         if name not in columns:
-            raise ValueError(
-                f"the log has no column {name!r}; {has}. Name one of them in {argument}=."
-            )
+            raise _no_column(argument, name, columns)
     # The default name may be missing: lists then follow each other.
     if session not in (None, "session", *columns):
-        raise ValueError(
-            f"the log has no column {session!r}; {has}. Name one of them in session=, or None "
-            "where lists follow each other."
-        )
+        raise _no_column("session", session, columns)
     if fields is None:
         fields = [name for name in columns if name not in (*names.values(), session)]
     for name in fields:
         if name not in columns:
-            raise ValueError(f"the log has no column {name!r}; {has}.")
+            raise ValueError(f"the log has no column {name!r}; it has {', '.join(columns)}.")
     log = ClickLog.of(
         columns[query],
         columns[document],
@@ -86,6 +81,11 @@ def read_clicks(
     if data is None:
         return log
     return log.attach(data, document=document)
+
+
+def _no_column(argument: str, name: str | None, columns: Iterable[str]) -> ArgumentError:
+    problem = f"the log has no column {name!r}; it has {', '.join(columns)}."
+    return ArgumentError(argument, "must name one of them.", problem=problem)
 
 
 def _columns(source: Any, query: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rankwright.data.matrices import Matrix, checked_csr, dense, first_infinite, is_sparse
 from rankwright.data.queries import is_missing
+from rankwright.support.checks import ArgumentError
 from rankwright.support.frames import as_frame
 
 if TYPE_CHECKING:
@@ -364,13 +365,16 @@ def _check_numeric(series_of: dict[str, nw.Series[Any]], in_training: bool) -> N
                 "convert it."
             )
         wrong.append(f"{name!r} has the type {series.dtype}")
-    remedy = "in categorical=, or give it a categorical type, or drop it."
+    if not wrong:
+        return
+    problem = f"{len(wrong)} columns do not hold numbers: {shown(wrong)}"
     if len(wrong) == 1:
-        raise ValueError(f"column {wrong[0]}, not numbers. Name it {remedy}")
-    if wrong:
-        raise ValueError(
-            f"{len(wrong)} columns do not hold numbers: {shown(wrong)}. Name each {remedy}"
-        )
+        problem = f"column {wrong[0]}, not numbers"
+    raise ArgumentError(
+        "categorical",
+        "must name it, or it needs a categorical type.",
+        problem=f"{problem}. Drop a column that is no feature; if it holds categories,",
+    )
 
 
 def _floats(series: nw.Series[Any]) -> NDArray[np.float64]:

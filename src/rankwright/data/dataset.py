@@ -19,6 +19,7 @@ from rankwright.data.pairs import Pairs, read_pairs
 from rankwright.data.queries import Queries
 from rankwright.data.row_order import canonical_order
 from rankwright.data.within_query import Recipe
+from rankwright.support.checks import ArgumentError
 from rankwright.support.frames import as_frame
 
 
@@ -344,9 +345,9 @@ class RankingData:
         if document is None:
             return read_pairs(pairs, queries)
         if document not in self.fields:
-            raise ValueError(
-                f"document={document!r} is not a field of the data; it has "
-                f"{', '.join(self.fields) or 'none'}."
+            fields = ", ".join(self.fields) or "none"
+            raise ArgumentError(
+                "document", f"must name a field of the data; got {document!r}. It has {fields}."
             )
         return read_pairs(pairs, queries, self.fields[document])
 

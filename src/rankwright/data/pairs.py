@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, plain_ids
 from rankwright.kernels.given_pairs import GivenPairs
+from rankwright.support.checks import ArgumentError
 from rankwright.support.frames import as_frame
 
 Rows = NDArray[np.int64]
@@ -237,9 +238,12 @@ def _by_row(column: list[Any], numbers: list[int] | None, queries: Queries) -> R
         # Row numbers of a frame with missing values are floats, which are allowed if they are whole.
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or value != value // 1 or not 0 <= value < queries.n_rows:
-            raise ValueError(
-                f"pair {pair} names {value!r}, which is not a row from 0 to {queries.n_rows - 1}; "
-                "name the column of document ids with document=, or give row numbers."
+            last = queries.n_rows - 1
+            raise ArgumentError(
+                "document",
+                "must name the column with the ids of documents.",
+                problem=f"pair {pair} names {value!r}, which is not a row from 0 to {last}. Give row "
+                "numbers; otherwise",
             )
     rows = np.array(values, dtype=np.int64)
     if queries.order is not None:

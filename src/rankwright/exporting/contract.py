@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rankwright.data.within_query import Recipe
 from rankwright.kernels.tree_arrays import TreeArrays
+from rankwright.support.checks import ArgumentError
 
 Floats = NDArray[np.float64]
 Trees = Sequence[TreeArrays]
@@ -155,12 +156,17 @@ class Target:
     def check(self, options: ExportOptions) -> None:
         """Raise ValueError if a given version or evaluator makes no difference or is not known."""
         if options.target_version is not None and not self.has_versions:
-            raise ValueError(
-                f"{self.name} is the same for all versions; leave out target_version=."
+            raise ArgumentError(
+                "target_version",
+                f"changes nothing for {self.name}, as all versions agree; leave it out.",
             )
         evaluator = options.evaluator
         if evaluator is not None and not self.evaluators:
-            raise ValueError(f"{self.name} has one evaluator; leave out evaluator=.")
+            raise ArgumentError(
+                "evaluator", f"changes nothing for {self.name}, which has only one; leave it out."
+            )
         if evaluator is not None and evaluator not in self.evaluators:
             known = ", ".join(self.evaluators)
-            raise ValueError(f"evaluator={evaluator!r} is not known; {self.name} has {known}.")
+            raise ArgumentError(
+                "evaluator", f"must be one of {known} for {self.name}; got {evaluator!r}."
+            )

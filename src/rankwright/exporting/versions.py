@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from rankwright.support.checks import ArgumentError
+
 NEWEST = (999, 0, 0)
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:\.\d+)*(?:-[\w.]+)?", re.ASCII)
 
@@ -20,6 +22,6 @@ def parse_version(text: str | None) -> tuple[int, int, int]:
         return NEWEST
     match = _VERSION.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"target_version={text!r} is not a version; write one such as '3.2'.")
+        raise ArgumentError("target_version", f"must be a version such as 3.2; got {text!r}.")
     major, minor, patch = (int(number or 0) for number in match.groups())
     return major, minor, patch

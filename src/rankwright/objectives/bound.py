@@ -26,6 +26,7 @@ from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives.base import NOTATION, Objective
 from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
+from rankwright.support.checks import ArgumentError
 
 # Curvature is summed in parts of this many rows, but at most this many parts, for any number of threads, so that its
 # bits do not depend on threads. Parts much smaller than this would cost more in calls than in sums.
@@ -82,9 +83,10 @@ class BoundObjective:
             by_name = grouped_labels(labels, queries)
         if inverse is not None and not objective.capabilities.uses_propensity:
             able = [name for name, kind in NOTATION.known.items() if kind.declared.uses_propensity]
-            raise ValueError(
-                f"{objective} cannot weigh documents by propensities; leave out propensity=, or use an objective that "
-                f"can: {', '.join(sorted(able))}."
+            raise ArgumentError(
+                "propensity",
+                f"cannot be used with {objective}; leave it out, or use an objective that weighs "
+                f"documents by it: {', '.join(sorted(able))}.",
             )
         self._inverse = None if inverse is None else np.ascontiguousarray(queries.group(inverse))
         sizes = queries.sizes.astype(np.float64)
@@ -111,9 +113,7 @@ class BoundObjective:
         queries = self.queries
         if term.from_pairs:
             if pairs is None:
-                raise ValueError(
-                    f"{term} learns from pairs, and there are none; give them as pairs=."
-                )
+                raise ArgumentError("pairs", f"must be given, because {term} learns from them.")
             if term.label is not None:
                 raise ValueError(
                     f"{term} learns from pairs, which have no label; leave out label=."

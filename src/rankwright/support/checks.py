@@ -12,23 +12,54 @@ from typing import Any
 class ArgumentError(ValueError):
     """An argument with a value that is not allowed.
 
-    The name is kept apart from the reason, so that the command line can write the name of its
+    The name is kept apart from the text, so that the command line can write the name of its
     option, for example ``--bins``, in place of ``bins``.
+
+    Parameters
+    ----------
+    argument
+        Name of the argument.
+    reason
+        The text after the name: what is wrong, or how the argument removes the problem.
+    problem
+        The text before the name: what is wrong elsewhere, for example in a file.
 
     Examples
     --------
     >>> raise ArgumentError("bins", "must be a whole number from 1; got 0.")
     Traceback (most recent call last):
     rankwright.support.checks.ArgumentError: bins must be a whole number from 1; got 0.
+    >>> error = ArgumentError("label", "must name one.", problem="a.csv has several labels;")
+    >>> error.sentence("--label")
+    'a.csv has several labels; --label must name one.'
     """
 
-    def __init__(self, argument: str, reason: str) -> None:
+    def __init__(self, argument: str, reason: str, *, problem: str = "") -> None:
         super().__init__(argument, reason)
         self.argument = argument
         self.reason = reason
+        self.problem = problem
 
     def __str__(self) -> str:
-        return f"{self.argument} {self.reason}"
+        return self.sentence(self.argument)
+
+    def sentence(self, name: str) -> str:
+        """Return the message with a front end's name for the argument."""
+        return f"{self.problem} {name} {self.reason}".lstrip()
+
+
+def located(place: object, error: ValueError) -> ValueError:
+    """Return the error with the place of the problem, for example a file, before its message.
+
+    Examples
+    --------
+    >>> str(located("a.csv", ValueError("row 3 is empty.")))
+    'a.csv: row 3 is empty.'
+    """
+    if isinstance(error, ArgumentError):
+        problem = f"{place}: {error.problem}".rstrip()
+        return ArgumentError(error.argument, error.reason, problem=problem)
+    return ValueError(f"{place}: {error}")
 
 
 def whole(name: str, value: Any, *, least: int | None = None, most: int | None = None) -> int:

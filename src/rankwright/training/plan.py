@@ -521,7 +521,7 @@ class ClickColumns:
             )
         if not columns and (clip is not None or self_normalised):
             name = "clip" if clip is not None else "self_normalised"
-            raise ArgumentError(name, "belongs to propensity=, which is not given; leave it out.")
+            raise ArgumentError(name, "is for propensities, and there are none; leave it out.")
         if self_normalised not in (True, False):
             raise ArgumentError(
                 "self_normalised", f"must be True or False; got {self_normalised!r}."

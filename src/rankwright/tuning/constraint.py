@@ -1,4 +1,4 @@
-"""Conditions that the result of a search must meet: ``ndcg@10[margin] >= 0.4``."""
+"""Conditions that the result of a search must meet, for example ``ndcg@10[margin] >= 0.4``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 
-_EXAMPLE = "'ndcg@10[margin] >= 0.4'"
-
 
 @dataclass(frozen=True)
 class Constraint:
@@ -20,9 +18,9 @@ class Constraint:
     Parameters
     ----------
     metric
-        What is bounded.
+        The metric.
     bound
-        The bound itself, which is allowed.
+        The least or largest value that is allowed.
     at_least
         Whether the metric must be at least the bound; otherwise at most.
 
@@ -39,38 +37,40 @@ class Constraint:
 
     @classmethod
     def read(cls, text: str) -> Constraint:
-        """Read a constraint from its text form, a metric, >= or <=, and a number."""
-        for sign in (">=", "<="):
-            left, found, right = str(text).partition(sign)
-            if found:
-                try:
-                    bound = float(right)
-                except ValueError:
-                    break
-                if math.isfinite(bound):
-                    return cls(parse_metric(left.strip()), bound, sign == ">=")
-        raise ValueError(
-            f"{text!r} is not a constraint: expected a metric, >= or <=, and a number, as in {_EXAMPLE}."
-        )
+        """Read a constraint from its text form: a metric, >= or <=, and a number."""
+        sign = ">=" if ">=" in str(text) else "<="
+        left, _, right = str(text).partition(sign)
+        try:
+            bound = float(right)
+        except ValueError:
+            bound = math.nan
+        if not math.isfinite(bound):
+            raise ValueError(
+                f"{text!r} is not a constraint: expected a metric, >= or <=, and a number, as in "
+                "'ndcg@10[margin] >= 0.4'."
+            )
+        return cls(parse_metric(left.strip()), bound, sign == ">=")
 
     def excess(self, value: float) -> float:
-        """Return how far a value is beyond the bound; 0 or less where it meets the constraint."""
+        """Return how far a value is beyond the bound; 0 or less if it meets the constraint."""
         return self.bound - value if self.at_least else value - self.bound
 
     def __str__(self) -> str:
         return f"{self.metric} {'>=' if self.at_least else '<='} {self.bound:g}"
 
 
-def read_constraints(constraint: Any) -> tuple[Constraint, ...]:
+def read_constraints(
+    constraint: str | Constraint | Sequence[str | Constraint] | None,
+) -> tuple[Constraint, ...]:
     """Read one constraint or several, as text or as values; none for None."""
     if constraint is None:
         return ()
-    listed: Sequence[Any] = (
+    given: list[Any] = (
         [constraint] if isinstance(constraint, str | Constraint) else list(constraint)
     )
     constraints = tuple(
-        one if isinstance(one, Constraint) else Constraint.read(one) for one in listed
+        item if isinstance(item, Constraint) else Constraint.read(item) for item in given
     )
-    if len({str(one.metric) for one in constraints}) < len(constraints):
+    if len({str(item.metric) for item in constraints}) < len(constraints):
         raise ValueError("two constraints bound the same metric; give one for each metric.")
     return constraints

@@ -1,9 +1,9 @@
-"""A sweep over the weights of several goals, and its Pareto front: what more of one goal costs of another."""
+"""A sweep over the weights of several goals, with its Pareto front: the price of each goal in terms of the others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from operator import add
@@ -17,10 +17,15 @@ from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
+from rankwright.support import checks
+from rankwright.support.checks import ArgumentError
 from rankwright.support.tables import Cell, Table, Tabular, columns_of
+from rankwright.tuning.result import improvement_sign
 from rankwright.tuning.search import validation_parts
 
-_STEPS, _STEPS_OF_MANY = 10, 4  # from one goal to another, for two goals and for more
+_STEPS = 10  # from one goal to another
+_STEPS_OF_MANY = 4  # the same for more than two goals
+# Parameters of `Ranker` that the sweep sets itself, and the argument to use instead.
 _FIXED = {
     "objective": "goals",
     "metric": "metrics",
@@ -79,26 +84,25 @@ class GoalSweep(Tabular):
 
     def dominating(self, values: Sequence[float]) -> list[GoalPoint]:
         """Return the points that are at least as good as ``values`` in each metric, and better in one."""
-        signs = np.array(
-            [1 if parse_metric(name).higher_is_better else -1 for name in self.metrics]
-        )
-        wanted = signs * np.asarray(values, dtype=np.float64)
-        own = [signs * np.array(point.values) for point in self.points]
+        signs = np.array([improvement_sign(name) for name in self.metrics])
+        advantages = [signs * np.subtract(point.values, values) for point in self.points]
         return [
             point
-            for point, v in zip(self.points, own, strict=True)
-            if np.all(v >= wanted) and np.any(v > wanted)
+            for point, advantage in zip(self.points, advantages, strict=True)
+            if np.all(advantage >= 0) and np.any(advantage > 0)
         ]
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row per training: shares, metrics, whether it is on the front, and the objective."""
         front = self.front()
-        return [
-            dict(zip((f"share {goal}" for goal in self.goals), point.shares, strict=True))
-            | dict(zip(self.metrics, point.values, strict=True))
-            | {"front": point in front, "objective": point.objective}
-            for point in self.points
-        ]
+        rows = []
+        for point in self.points:
+            row: dict[str, Any] = {
+                f"share {goal}": share for goal, share in zip(self.goals, point.shares, strict=True)
+            }
+            row |= zip(self.metrics, point.values, strict=True)
+            rows.append(row | {"front": point in front, "objective": point.objective})
+        return rows
 
     def _columns(self) -> dict[str, Any]:
         return columns_of(self.table())
@@ -175,70 +179,69 @@ def sweep_goals(
         goals = [f"yetiloss(label={name})" for name in data.label_names]
     if metrics is None:
         metrics = [f"ndcg@10[{name}]" for name in data.label_names]
-    terms, targets = (
-        [parse_objective(goal) for goal in goals],
-        [parse_metric(text) for text in metrics],
-    )
+    terms = [parse_objective(goal) for goal in goals]
+    targets = [parse_metric(text) for text in metrics]
     if len(terms) < 2 or len(targets) != len(terms):
         raise ValueError(
             f"a sweep needs two goals or more and a metric for each; got {len(terms)} goals and {len(targets)} metrics."
             " Give data with several labels, or the objectives and metrics of the goals."
         )
-    chosen = dict(parameters or {})
-    for name in chosen:
+    parameters = dict(parameters or {})
+    for name in parameters:
         if name in _FIXED:
             raise ValueError(f"{name} cannot be set in parameters; use {_FIXED[name]} instead.")
-    if chosen.get("early_stopping_rounds") is not None:
-        raise ValueError(
-            "a sweep compares equal numbers of trees; leave out early_stopping_rounds."
+    if parameters.get("early_stopping_rounds") is not None:
+        raise ArgumentError(
+            "early_stopping_rounds",
+            "cannot be used, because a sweep compares equal numbers of trees; leave it out.",
         )
-    weights = (
-        _all_shares(len(terms), steps)
-        if shares is None
-        else [_shares(one, len(terms)) for one in shares]
-    )
+    if shares is None:
+        all_shares = _even_shares(len(terms), steps)
+    else:
+        all_shares = [_normalised(weights, len(terms)) for weights in shares]
     parts = validation_parts(data, valid, folds, seed)
     sweep = GoalSweep(tuple(map(str, terms)), tuple(map(str, targets)), ())
-    for point_shares in weights:
+    for point_shares in all_shares:
         objective = _mixture(terms, point_shares)
-        values = [_values(objective, targets, part, chosen, seed, threads) for part in parts]
+        values = [_values(objective, targets, part, parameters, seed, threads) for part in parts]
         point = GoalPoint(point_shares, str(objective), tuple(np.mean(values, axis=0).tolist()))
-        sweep = GoalSweep(sweep.goals, sweep.metrics, (*sweep.points, point))
+        sweep = replace(sweep, points=(*sweep.points, point))
         if progress is not None:
             progress(sweep)
     return sweep
 
 
-def _all_shares(n: int, steps: int | None) -> list[tuple[float, ...]]:
-    """All shares of n goals in whole steps, from the first goal alone to the last one alone."""
+def _even_shares(n: int, steps: int | None) -> list[tuple[float, ...]]:
+    """Return all shares of n goals in whole steps, from the first goal alone to the last goal alone."""
     if steps is None:
         steps = _STEPS if n == 2 else _STEPS_OF_MANY
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ValueError(f"steps must be a whole number from 1; got {steps!r}.")
-    counts = [one for one in product(range(steps, -1, -1), repeat=n) if sum(one) == steps]
-    return [tuple(count / steps for count in one) for one in counts]
+    checks.whole("steps", steps, least=1)
+    combinations = product(range(steps, -1, -1), repeat=n)
+    return [
+        tuple(count / steps for count in counts) for counts in combinations if sum(counts) == steps
+    ]
 
 
-def _shares(weights: Sequence[float], n: int) -> tuple[float, ...]:
+def _normalised(weights: Sequence[float], n: int) -> tuple[float, ...]:
+    """Return weights as shares that sum to 1."""
     values = np.asarray(weights, dtype=np.float64)
-    if (
-        values.shape != (n,)
-        or not np.all(np.isfinite(values))
-        or np.any(values < 0)
-        or values.sum() <= 0
-    ):
-        raise ValueError(
-            f"shares must hold {n} non-negative numbers for each training, not all 0; got {weights!r}."
+    is_valid = values.shape == (n,) and np.isfinite(values).all() and (values >= 0).all()
+    if not is_valid or values.sum() <= 0:
+        raise ArgumentError(
+            "shares",
+            f"must hold {n} non-negative numbers for each training, not all 0; got {weights!r}.",
         )
     return tuple((values / values.sum()).tolist())
 
 
 def _mixture(terms: Sequence[Objective], shares: Sequence[float]) -> Objective:
-    parts = [
-        term if share == 1 else share * term
-        for term, share in zip(terms, shares, strict=True)
-        if share > 0
-    ]
+    """Return the sum of the goals, each times its share."""
+    parts: list[Objective] = []
+    for term, share in zip(terms, shares, strict=True):
+        if share == 1:
+            parts.append(term)
+        elif share > 0:
+            parts.append(share * term)
     return reduce(add, parts)
 
 
@@ -250,6 +253,7 @@ def _values(
     seed: int,
     threads: int | None,
 ) -> list[float]:
+    """Return the metrics of a training on the held-out queries."""
     from rankwright.ranker import Ranker
 
     train, held_out = part
@@ -258,10 +262,9 @@ def _values(
     ).fit(train)
     if ranker.interrupted_:
         raise KeyboardInterrupt
-    scores, by_name = ranker.predict(held_out), held_out.labels
     result = evaluate(
-        scores,
-        by_name,
+        ranker.predict(held_out),
+        held_out.labels,
         group=held_out.group,
         metrics=metrics,
         weights=held_out.weights,

@@ -1,4 +1,4 @@
-"""The result of a search: its trials, the best of them, and how they are printed and saved."""
+"""The result of a search: its trials, the best trial, and how they are printed and saved."""
 
 from __future__ import annotations
 
@@ -40,12 +40,11 @@ class Trial:
     seconds
         Duration.
     origin
-        Where its values come from: ``"defaults"``, ``"random"`` or, if the search learned from earlier trials,
-        ``"guided"``.
+        Origin of its values: ``"defaults"``, ``"random"`` or, if the search learned from earlier trials, ``"guided"``.
     constraint_values
         Values of the metrics of the constraints, each the mean over the folds, with the trees of the best value.
     excess
-        By how much it misses the constraints in all; 0 if it meets them.
+        Sum of the distances by which it misses the constraints; 0 if it meets them.
     """
 
     number: int
@@ -74,7 +73,7 @@ class Tuning(Tabular):
     interrupted : bool
         True if Ctrl-C ended the search.
     constraints : tuple of Constraint
-        What the result has to meet.
+        Conditions that the result has to meet.
 
     Examples
     --------
@@ -94,7 +93,7 @@ class Tuning(Tabular):
 
     @property
     def best_trial(self) -> Trial:
-        """The trial with the best value that meets the constraints, or else comes nearest; the first of equals."""
+        """The trial with the best value of the trials that meet the constraints, or else the nearest to them."""
         return self.ranked()[0]
 
     @property
@@ -105,21 +104,24 @@ class Tuning(Tabular):
     def ranked(self) -> list[Trial]:
         """Return the complete trials, the best first; those that miss a constraint come last, the nearest first."""
         sign = improvement_sign(self.metric)
-        complete = [(trial, trial.value) for trial in self.trials if trial.value is not None]
-        return [
-            trial
-            for trial, _ in sorted(complete, key=lambda pair: (pair[0].excess, -sign * pair[1]))
-        ]
+
+        def rank(trial: Trial) -> tuple[float, float]:
+            assert trial.value is not None
+            return trial.excess, -sign * trial.value
+
+        return sorted((trial for trial in self.trials if trial.value is not None), key=rank)
 
     def shortfall(self) -> str:
         """Say by how much the best trial misses the constraints; empty if it meets them."""
         best = self.best_trial
         if best.excess <= 0:
             return ""
-        values = zip(self.constraints, best.constraint_values, strict=True)
-        return "No trial meets the constraints; the nearest has " + ", ".join(
-            f"{one.metric} {value:.4f} for {one}" for one, value in values if one.excess(value) > 0
-        )
+        missed = [
+            f"{constraint.metric} {value:.4f} for {constraint}"
+            for constraint, value in zip(self.constraints, best.constraint_values, strict=True)
+            if constraint.excess(value) > 0
+        ]
+        return f"No trial meets the constraints; the nearest has {', '.join(missed)}"
 
     def origins(self) -> str:
         """Say how many trials had the defaults, were drawn at random and were guided by earlier ones."""
@@ -138,13 +140,13 @@ class Tuning(Tabular):
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row per trial in the order of the search: number, value, trees, seconds and the drawn values."""
-        return [
-            {"trial": trial.number, self.metric: trial.value}
-            | dict(zip(map(_metric_text, self.constraints), trial.constraint_values, strict=False))
-            | {"trees": trial.trees, "seconds": trial.seconds}
-            | trial.values
-            for trial in self.trials
-        ]
+        rows = []
+        for trial in self.trials:
+            row = {"trial": trial.number, self.metric: trial.value}
+            # A trial that was stopped early has no values of the constraints.
+            row |= zip(self._constrained_metrics(), trial.constraint_values, strict=False)
+            rows.append(row | {"trees": trial.trees, "seconds": trial.seconds} | trial.values)
+        return rows
 
     def _columns(self) -> dict[str, Any]:
         return columns_of(self.table())
@@ -154,13 +156,12 @@ class Tuning(Tabular):
         import tomli_w
 
         best = self.best_trial
-        heading = f"{_HEADING}: {self.metric} {best.value:.4f} on validation queries, {len(self.trials)} trials."
+        value = f"{self.metric} {best.value:.4f} on validation queries"
+        parameters = {name: value for name, value in best.params.items() if value is not None}
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
-            file.write(f"{heading}\n".encode())
-            tomli_w.dump(
-                {name: value for name, value in best.params.items() if value is not None}, file
-            )
+            file.write(f"{_HEADING}: {value}, {len(self.trials)} trials.\n".encode())
+            tomli_w.dump(parameters, file)
 
     def _repr_html_(self) -> str:
         table = self._table()
@@ -171,7 +172,7 @@ class Tuning(Tabular):
 
     def _table(self) -> Table:
         """Return the table of the best trials."""
-        header = ["trial", self.metric, *map(_metric_text, self.constraints), "trees", "parameters"]
+        header = ["trial", self.metric, *self._constrained_metrics(), "trees", "parameters"]
         rows: list[list[Cell]] = [
             [
                 str(trial.number),
@@ -189,20 +190,19 @@ class Tuning(Tabular):
             note += f" {met} meet {' and '.join(map(str, self.constraints))}."
         return Table("", header, rows, note)
 
+    def _constrained_metrics(self) -> list[str]:
+        return [str(constraint.metric) for constraint in self.constraints]
+
 
 def is_config(path: str | os.PathLike[str]) -> bool:
-    """Whether a file was written by `Tuning.save_config`."""
+    """Return whether a file was written by `Tuning.save_config`."""
     file = Path(path)
     return file.is_file() and file.read_bytes().startswith(_HEADING.encode())
 
 
 def improvement_sign(metric: str | Metric) -> float:
-    """1 where more of the metric is better, otherwise -1."""
+    """Return 1 if more of the metric is better, otherwise -1."""
     return 1.0 if parse_metric(metric).higher_is_better else -1.0
-
-
-def _metric_text(constraint: Constraint) -> str:
-    return str(constraint.metric)
 
 
 def _value_texts(values: Mapping[str, Any]) -> list[str]:

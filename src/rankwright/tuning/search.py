@@ -1,12 +1,13 @@
-"""Tuning: hyper-parameters chosen on validation queries, by random trials and then by guided ones.
+"""Tuning: hyperparameters chosen on validation queries, by random trials and then by guided ones.
 
-Each trial trains on every fold; its value is the mean over the folds of the best validation value.
+Each trial trains on every fold. Its value is the mean over the folds of the best validation value.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from rankwright.data.labels import choose_label
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
+from rankwright.support import checks
 from rankwright.tuning.constraint import Constraint, read_constraints
 from rankwright.tuning.result import Tuning
 from rankwright.tuning.space import (
@@ -27,7 +29,7 @@ from rankwright.tuning.space import (
     ranker_parameters,
     search_space,
 )
-from rankwright.tuning.trials import Part, TrialWatch, check_count, run_trials
+from rankwright.tuning.trials import Part, TrialWatch, run_trials
 
 _FOLDS = 3
 
@@ -50,7 +52,7 @@ def tune(
     threads: int | None = None,
     progress: Callable[[Tuning], object] | None = None,
 ) -> Tuning:
-    """Choose the hyper-parameters of a `Ranker` on validation queries.
+    """Choose the hyperparameters of a `Ranker` on validation queries.
 
     The number of trees is the best one on validation, averaged over the folds. Ctrl-C ends the search and returns the
     result so far, if a trial is complete.
@@ -62,9 +64,9 @@ def tune(
     metric, objective
         As in `Ranker`.
     constraint
-        What the result has to meet on validation queries, one or several: ``"ndcg@10[margin] >= 0.4"``. The value is
-        that of the trees with the best metric. The trial that meets it with the best metric wins. With a constraint no
-        trial is stopped early.
+        One or several conditions that the result has to meet on validation queries: ``"ndcg@10[margin] >= 0.4"``.
+        They are checked at the number of trees with the best metric. Of the trials that meet them, the trial with the
+        best metric wins. With a constraint no trial is stopped early.
     valid
         Queries to validate on. Without them ``data`` is split by query into folds, each of which validates once.
     folds
@@ -76,8 +78,8 @@ def tune(
     space
         Changes to `rankwright.tuning.space.search_space`: by name a `Range`, a `Choice`, or a fixed value.
     trials, seconds
-        Limits of the search: the number of trials, including those of a resumed study, and the time of this call. A
-        trial that exceeds the time is dropped, unless it is the first.
+        Limits of the search: the number of trials, including the trials of a resumed study, and the time of this call.
+        A trial that exceeds the time is dropped, unless it is the first.
     trees
         Largest number of trees, instead of the preset's.
     study
@@ -110,75 +112,53 @@ def tune(
     labels = choose_label(data.labels, target.first.label) if data.labels else data.y
     if is_auto(objective) and not data.labels:
         objective = AUTO_PAIRS
-    source = resolve_objective(objective, target, float(np.mean(labels > 0)))
-    full_space = _without_full_leaves(search_space(objective, metric, preset=preset), data)
-    check_names(space or {}, source)
+    resolved = resolve_objective(objective, target, float(np.mean(labels > 0)))
+    full_space = search_space(objective, metric, preset=preset)
+    if not data.one_weight_per_query:
+        full_space["leaf_values"] = "diagonal"
+    check_names(space or {}, resolved)
     full_space |= dict(space or {})
     parts = validation_parts(data, valid, folds, seed)
-    max_trees = plan.trees if trees is None else trees
-    check_count("trees", max_trees)
-    metrics = [str(target), *(str(one.metric) for one in constraints if one.metric != target)]
-    constant = {"metric": metrics[0] if len(metrics) == 1 else metrics, "random_state": seed}
+    training = _Training(
+        resolved,
+        target,
+        constraints,
+        plan.trees if trees is None else checks.whole("trees", trees, least=1),
+        plan.patience,
+        seed,
+        threads,
+    )
     first = None
-    if plan.from_defaults:  # some of them depend on the data: train one tree to get them
+    if plan.from_defaults:
+        # Some defaults depend on the data: we train one tree to get them.
         ranker = Ranker(
             objective, target, n_estimators=1, random_state=seed, n_jobs=threads, verbose=0
         )
-        first = default_values(full_space, source, ranker.fit(parts[0][0]))
-
-    def parameters(values: Mapping[str, Any], trees: int | None = None) -> dict[str, Any]:
-        return {
-            **constant,
-            **ranker_parameters(source, values),
-            "n_estimators": max_trees if trees is None else trees,
-        }
-
-    def measure(values: Mapping[str, Any], watch: TrialWatch) -> None:
-        for train, held_out in parts:
-            # The whole curve is of interest, up to the usual patience after its best value.
-            stopping: dict[str, Any] = {
-                "early_stopping_rounds": plan.patience,
-                "stopping_rule": "best",
-            }
-            ranker = Ranker(**parameters(values), **stopping, n_jobs=threads, verbose=0)
-            ranker.fit(
-                train,
-                eval_set=[held_out],
-                callbacks=[
-                    lambda now: watch.report(_curve(now.history[0]), now.iteration / max_trees)
-                ],
-            )
-            if ranker.interrupted_:
-                raise KeyboardInterrupt
-            curves = ranker.evals_result_["valid_0"]
-            watch.fold_done(
-                _curve(curves), every=1, beside=[curves[str(one.metric)] for one in constraints]
-            )
-
+        first = default_values(full_space, resolved, ranker.fit(parts[0][0]))
     search = {
-        "data": [fingerprint(part) for part in (data, *([] if valid is None else [valid]))],
+        "data": [fingerprint(part) for part in (data, valid) if part is not None],
         "metric": str(target),
-        "objective": str(source),
+        "objective": str(resolved),
         "space": {name: repr(values) for name, values in full_space.items()},
         "folds": len(parts),
-        "trees": max_trees,
+        "trees": training.max_trees,
         "preset": preset,
         "seed": seed,
     }
     if constraints:
-        search["constraints"] = [str(one) for one in constraints]
+        search["constraints"] = [str(constraint) for constraint in constraints]
     return run_trials(
         full_space,
-        measure,
+        lambda values, watch: training.measure(values, watch, parts),
         parts,
         target=target,
-        parameters=parameters,
+        parameters=training.parameters,
         first=first,
         search=search,
         trials=plan.trials if trials is None else trials,
         startup=plan.startup,
-        pruning=plan.pruning
-        and not constraints,  # what leads without the constraint would stop what meets it
+        # A trial that leads without the constraints would stop trials that meet them.
+        pruning=plan.pruning and not constraints,
         constraints=constraints,
         seconds=seconds,
         study=study,
@@ -187,21 +167,71 @@ def tune(
     )
 
 
+@dataclass(frozen=True)
+class _Training:
+    """How each trial trains, apart from the values that are drawn."""
+
+    objective: Objective
+    metric: Metric
+    constraints: tuple[Constraint, ...]
+    max_trees: int
+    patience: int | None
+    seed: int
+    threads: int | None
+
+    def parameters(self, values: Mapping[str, Any], trees: int | None = None) -> dict[str, Any]:
+        """Return the parameters of `Ranker` for drawn values and a number of trees."""
+        metrics = [str(self.metric)]
+        for constraint in self.constraints:
+            if constraint.metric != self.metric:
+                metrics.append(str(constraint.metric))
+        return {
+            "metric": metrics[0] if len(metrics) == 1 else metrics,
+            "random_state": self.seed,
+            **ranker_parameters(self.objective, values),
+            "n_estimators": self.max_trees if trees is None else trees,
+        }
+
+    def measure(self, values: Mapping[str, Any], watch: TrialWatch, parts: Sequence[Part]) -> None:
+        """Train on each fold, and tell the watch the values on the held-out queries."""
+        from rankwright.ranker import Ranker
+
+        def report(now: Any) -> None:
+            watch.report(_first_curve(now.history[0]), now.iteration / self.max_trees)
+
+        for train, held_out in parts:
+            ranker = Ranker(
+                **self.parameters(values),
+                early_stopping_rounds=self.patience,
+                # The best tree counts here, not the last tree that is about as good.
+                stopping_rule="best",
+                n_jobs=self.threads,
+                verbose=0,
+            )
+            ranker.fit(train, eval_set=[held_out], callbacks=[report])
+            if ranker.interrupted_:
+                raise KeyboardInterrupt
+            curves = ranker.evals_result_["valid_0"]
+            watch.fold_done(
+                _first_curve(curves),
+                every=1,
+                constrained=[curves[str(constraint.metric)] for constraint in self.constraints],
+            )
+
+
 def validation_parts(
     data: RankingData, valid: RankingData | None, folds: int | None, seed: int
 ) -> list[Part]:
-    """Return pairs of queries to train and to validate on: those given, or each fold with the rest."""
-    if valid is not None and folds is not None:
+    """Return pairs of queries to train and to validate on: the given ones, or each fold with the rest."""
+    if valid is None:
+        parts = list(data.kfold(_FOLDS if folds is None else folds, seed=seed))
+    elif folds is None:
+        valid.check_columns(data)
+        parts = [(data, valid)]
+    else:
         raise ValueError(
             "valid and folds exclude each other; leave out folds to validate on valid."
         )
-    if valid is not None:
-        valid.check_columns(data)
-    parts = (
-        [(data, valid)]
-        if valid is not None
-        else list(data.kfold(_FOLDS if folds is None else folds, seed=seed))
-    )
     if not all(held_out.labels for _, held_out in parts):
         raise ValueError(
             "the validation queries have no labels to evaluate with; give labelled ones as valid."
@@ -209,12 +239,5 @@ def validation_parts(
     return parts
 
 
-def _without_full_leaves(space: dict[str, Any], data: RankingData) -> dict[str, Any]:
-    """Restrict the space to diagonal leaf values if weights differ within a query."""
-    if data.one_weight_per_query:
-        return space
-    return {**space, "leaf_values": "diagonal"}
-
-
-def _curve(history: Mapping[str, Sequence[float]]) -> Sequence[float]:
+def _first_curve(history: Mapping[str, Sequence[float]]) -> Sequence[float]:
     return next(iter(history.values()))

@@ -1,9 +1,9 @@
-"""Search spaces: which hyper-parameters are worth tuning, and between which values.
+"""Search spaces: the hyperparameters that are worth tuning, and the values to try.
 
 A space maps names to values to try: a `Range`, a `Choice`, or a fixed value. Names are parameters of `Ranker`, or
-options of an objective after its name: ``lambdamart.sigma``. ``queryrmse.factor`` is the factor of a term. Where a term
-has a label of its own, or learns from pairs, that is part of its name: ``lambdamart[margin].sigma``. The ranges of an
-objective's options are declared by its class (`Objective.search`).
+options of an objective after its name, for example ``lambdamart.sigma``. ``queryrmse.factor`` is the factor of a term.
+If a term has its own label, or learns from pairs, that is part of its name: ``lambdamart[margin].sigma``. The class of
+an objective declares the ranges of its options (`Objective.search`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rankwright.support.notation import nearest
 from rankwright.support.ranges import Choice, Range
 
 Space = Mapping[str, Any]
-_SOURCES = ("label", "pairs")  # what a term learns from, which is no hyper-parameter
+_SOURCES = ("label", "pairs")  # options of a term that are no hyperparameters
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ PRESETS = {
     ),
 }
 
-# What each preset tries for the trees.
+# Values that each preset tries for the parameters of the trees.
 _TREES: dict[str, dict[str, Any]] = {
     "default": {
         "learning_rate": Range(0.01, 0.3, log=True),
@@ -84,21 +84,23 @@ _TREES: dict[str, dict[str, Any]] = {
 }
 # Curvature 1 leaves the scale of the gradient to the learning rate.
 _FIRST_ORDER_RATE = Range(0.003, 3.0, log=True)
-# What the papers have for one objective: parameters of the Ranker, and options. "Which Tricks", appendix A, and the
-# "StochasticRank" paper, appendix F, agree on the learning rate, and for StochasticRank on depth, L2, shrink rate,
-# temperature and mu. L2 (0.1 to 10) and depth (6 to 10) of the latter's baselines differ and are not used; the strength
-# of noise is in the latter only. "Which Tricks" has no depth for YetiLoss and QueryRMSE: they get that of YetiRank.
-# XE-NDCG and Lambda-eX train without L2, so 0 belongs to the range of the others, and with 64 to 400 leaves, which the
-# depths of "Which Tricks" leave no room for.
+# Ranges of the papers for one objective: parameters of the Ranker, and options.
+# - "Which Tricks", appendix A, and "StochasticRank", appendix F, agree on the learning rate, and for StochasticRank on
+#   depth, L2, shrink rate, temperature and mu. Only the latter has the strength of noise. The ranges of its baselines
+#   for L2 (0.1 to 10) and depth (6 to 10) differ and are not used.
+# - "Which Tricks" has no depth for YetiLoss and QueryRMSE: they get the depth of YetiRank.
+# - XE-NDCG and Lambda-eX train without L2, so 0 belongs to the range of the others. They have 64 to 400 leaves, and the
+#   depths of "Which Tricks" leave no room for so many.
+_SHALLOW = {"max_depth": Range(6, 8)}
+_MANY_LEAVES = {"num_leaves": Range(16, 400, log=True)}
 _PAPER_TRAINING: dict[str, dict[str, Any]] = {
-    **{
-        name: {"max_depth": Range(6, 8)}
-        for name in ("lambdamart", "yetirank", "yetiloss", "queryrmse")
-    },
-    **{
-        name: {"num_leaves": Range(16, 400, log=True)}
-        for name in ("xendcg", "listnet", "lambdaloss")
-    },
+    "lambdamart": _SHALLOW,
+    "yetirank": _SHALLOW,
+    "yetiloss": _SHALLOW,
+    "queryrmse": _SHALLOW,
+    "xendcg": _MANY_LEAVES,
+    "listnet": _MANY_LEAVES,
+    "lambdaloss": _MANY_LEAVES,
     "stochasticrank": {
         "max_depth": Range(6, 10),
         "reg_lambda": 0.0,
@@ -107,16 +109,16 @@ _PAPER_TRAINING: dict[str, dict[str, Any]] = {
         "shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
     },
 }
-_NOISE_STRENGTH = {"strength": Range(0.0, 1.0, unless=("noise", "none"))}
+_NOISE_STRENGTH: dict[str, Range | Choice] = {"strength": Range(0.0, 1.0, unless=("noise", "none"))}
 _PAPER_OPTIONS: dict[str, dict[str, Range | Choice]] = {
     "stochasticrank": {"mu": Range(1e-2, 10.0, log=True)},
-    "lambdamart": dict(_NOISE_STRENGTH),
-    "lambdaloss": dict(_NOISE_STRENGTH),
+    "lambdamart": _NOISE_STRENGTH,
+    "lambdaloss": _NOISE_STRENGTH,
 }
-_FACTOR = (0.05, 5.0)  # of a term, relative to that of the first
+_FACTOR = (0.05, 5.0)  # of a term, relative to the first term
 _STEERED = Choice((None, 0.02, 0.05, 0.1))  # None steers the learning rate from tree to tree
 
-# Parameters of the Ranker that the search sets itself, and what to use instead.
+# Parameters of the Ranker that the search sets itself, and the argument of `tune` to use instead.
 _RESERVED = {
     "objective": "objective",
     "metric": "metric",
@@ -140,9 +142,9 @@ def search_space(
 ) -> dict[str, Any]:
     """Return the space that `rankwright.tuning.search.tune` searches for an objective.
 
-    Options given with values other than their defaults stay as they are, and so do factors other than 1. With
-    ``"auto"`` all are searched. With ``preset="paper"`` the options that the papers tune are searched whatever the
-    objective has: mu of StochasticRank, and the strength of noisy lambdas; ``space=`` of `tune` can fix them.
+    Options of the objective with values other than their defaults stay as they are, and so do factors other than 1.
+    With ``"auto"`` all are searched. With ``preset="paper"`` the options that the papers tune are searched even if the
+    objective sets them: mu of StochasticRank, and the strength of noisy lambdas. ``space=`` of `tune` can fix them.
 
     Parameters
     ----------
@@ -162,9 +164,10 @@ def search_space(
     from rankwright.training.defaults import resolve_objective
 
     check_preset(preset)
+    papers = preset == "paper"
     target = parse_metric(metric)
     resolved = resolve_objective(objective, target)
-    keep = not isinstance(objective, str) or objective.strip() != "auto"
+    is_auto = isinstance(objective, str) and objective.strip() == "auto"
     names = [term_name(term) for _, _, term in resolved.terms()]
     if len(set(names)) < len(names):
         raise ValueError(
@@ -173,36 +176,47 @@ def search_space(
     space: dict[str, Any] = dict(_TREES[preset])
     if not resolved.capabilities.full_curvature:
         space["leaf_values"] = "diagonal"
-    if not keep and preset == "default":
+    if is_auto and not papers:
         space["learning_rate"] = _STEERED
     options: dict[str, Any] = {}
     for number, (factor, _, term) in enumerate(resolved.terms()):
         searched = term.searched_options(target.first)
-        if preset == "paper":
+        if papers:
             space |= _PAPER_TRAINING.get(term.name, {})
-            searched = {
-                name: domain
-                for name, domain in _PAPER_OPTIONS.get(term.name, {}).items()
-                if name in searched
-                and (domain.unless is None or getattr(term, domain.unless[0]) != domain.unless[1])
-            }
+            searched = _paper_options(term, searched)
         else:
             if term.capabilities.first_order:
                 space["learning_rate"] = _FIRST_ORDER_RATE
-            space.update(term.search_training)
-        defaults = {one.name: one.default for one in fields(term) if one.name not in _SOURCES}
+            space |= term.search_training
+        defaults = _hyperparameters(term)
         for name in {**searched, **defaults}:
             value = getattr(term, name)
-            if keep and value != defaults[name] and not (preset == "paper" and name in searched):
+            is_set = not is_auto and value != defaults[name]
+            if is_set and not (papers and name in searched):
                 options[f"{term_name(term)}.{name}"] = value
             elif name in searched:
                 options[f"{term_name(term)}.{name}"] = searched[name]
-        if number > 0 and preset == "default":
-            low, high = (end * resolved.terms()[0][0] for end in _FACTOR)
-            options[f"{term_name(term)}.factor"] = (
-                factor if keep and factor != 1 else Range(low, high, log=True)
-            )
+        if number > 0 and not papers:
+            first_factor = resolved.terms()[0][0]
+            low, high = (end * first_factor for end in _FACTOR)
+            is_set = not is_auto and factor != 1
+            options[f"{term_name(term)}.factor"] = factor if is_set else Range(low, high, log=True)
     return space | options
+
+
+def _paper_options(term: Objective, searched: Mapping[str, Any]) -> dict[str, Range | Choice]:
+    """Return the ranges of the papers for the options of a term, without options that have no effect."""
+    options = {}
+    for name, domain in _PAPER_OPTIONS.get(term.name, {}).items():
+        has_effect = domain.unless is None or getattr(term, domain.unless[0]) != domain.unless[1]
+        if name in searched and has_effect:
+            options[name] = domain
+    return options
+
+
+def _hyperparameters(term: Objective) -> dict[str, Any]:
+    """Return the defaults of a term's options, by name."""
+    return {field.name: field.default for field in fields(term) if field.name not in _SOURCES}
 
 
 def term_name(term: Objective) -> str:
@@ -220,24 +234,21 @@ def term_name(term: Objective) -> str:
 
 
 def check_preset(name: str) -> None:
-    """Raise ValueError unless there is such a preset."""
+    """Raise ValueError if there is no such preset."""
     if name not in PRESETS:
         raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(PRESETS)}.")
 
 
 def check_names(space: Space, objective: Objective) -> None:
-    """Raise ValueError unless each name of a space is a parameter of the Ranker or an option of the objective."""
+    """Raise ValueError if a name of a space is no parameter of the Ranker and no option of the objective."""
     from rankwright.ranker import Ranker
 
     parameters = set(inspect.signature(Ranker).parameters)
-    options = {
-        f"{term_name(term)}.{one.name}"
-        for _, _, term in objective.terms()
-        for one in fields(term)
-        if one.name not in _SOURCES
-    }
-    if isinstance(objective, Sum):
-        options |= {f"{term_name(term)}.factor" for _, _, term in objective.terms()}
+    options: set[str] = set()
+    for _, _, term in objective.terms():
+        options |= {f"{term_name(term)}.{name}" for name in _hyperparameters(term)}
+        if isinstance(objective, Sum):
+            options.add(f"{term_name(term)}.factor")
     for name, domain in space.items():
         if name in _RESERVED:
             raise ValueError(
@@ -249,15 +260,15 @@ def check_names(space: Space, objective: Objective) -> None:
                 f"got {domain!r}."
             )
         if name not in parameters and name not in options:
-            known = sorted((parameters - _RESERVED.keys()) | options)
+            names = sorted((parameters - _RESERVED.keys()) | options)
             raise ValueError(
-                f"unknown parameter {name!r}{nearest(name, known)} Parameters of the Ranker and, for {objective}, "
+                f"unknown parameter {name!r}{nearest(name, names)} Parameters of the Ranker and, for {objective}, "
                 f"these options can be tuned: {', '.join(sorted(options)) or 'none'}."
             )
 
 
 def sample(space: Space, trial: Any) -> dict[str, Any]:
-    """Draw values for the names of a space from a trial of Optuna, without those that the other values rule out."""
+    """Draw values of a space from a trial of Optuna; values that have no effect given the others are left out."""
     values: dict[str, Any] = {}
     for name, domain in space.items():
         if not isinstance(domain, Range | Choice):
@@ -265,8 +276,9 @@ def sample(space: Space, trial: Any) -> dict[str, Any]:
             continue
         if domain.unless is not None:
             other, value = domain.unless
-            beside = f"{name.rpartition('.')[0]}.{other}" if "." in name else other
-            if beside in values and values[beside] == value:
+            term, dot, _ = name.rpartition(".")
+            other = f"{term}{dot}{other}"
+            if other in values and values[other] == value:
                 continue
         values[name] = domain.suggest(trial, name)
     return values
@@ -281,43 +293,46 @@ def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[s
     >>> ranker_parameters(objective("ranknet"), {"num_leaves": 8, "ranknet.sigma": 2.0})
     {'num_leaves': 8, 'objective': 'ranknet(sigma=2.0)'}
     """
+    parameters: dict[str, Any] = {}
+    options: dict[str, dict[str, Any]] = {term_name(term): {} for _, _, term in objective.terms()}
+    for name, value in values.items():
+        owner, _, option = name.rpartition(".")
+        if owner:
+            options[owner][option] = value
+        else:
+            parameters[name] = value
     terms = []
     for factor, power, term in objective.terms():
-        options = {
-            name.rpartition(".")[2]: value
-            for name, value in values.items()
-            if name.rpartition(".")[0] == term_name(term)
-        }
-        terms.append((options.pop("factor", factor), power, replace(term, **options)))
-    alone = len(terms) == 1 and terms[0][:2] == (1.0, 0.0)
-    tuned = terms[0][2] if alone else Sum(tuple(terms))
-    return {name: value for name, value in values.items() if "." not in name} | {
-        "objective": str(tuned)
-    }
+        given = options[term_name(term)]
+        terms.append((given.pop("factor", factor), power, replace(term, **given)))
+    is_plain = len(terms) == 1 and terms[0][:2] == (1.0, 0.0)
+    tuned = terms[0][2] if is_plain else Sum(tuple(terms))
+    return parameters | {"objective": str(tuned)}
 
 
 def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str, Any]:
-    """Values of a fitted Ranker and its objective, as a trial draws them.
+    """Return the values of a fitted Ranker and its objective, as a trial draws them.
 
-    Numbers outside a range are moved to its nearer end. What is not among the values of a choice is left out.
+    Numbers outside a range are moved to its nearer end. Values that a choice does not have are left out.
     """
-    searched = {
-        name: domain for name, domain in space.items() if isinstance(domain, Range | Choice)
-    }
-    own = {
-        name: value
-        if value in searched.get(name, ())
-        else getattr(ranker, f"{name}_", value)  # what the data decided
-        for name, value in ranker.get_params(deep=False).items()
-    }
+    defaults = dict(ranker.get_params(deep=False))
     for factor, _, term in objective.terms():
-        own |= {f"{term_name(term)}.{one.name}": getattr(term, one.name) for one in fields(term)}
-        own[f"{term_name(term)}.factor"] = factor
+        for field in fields(term):
+            defaults[f"{term_name(term)}.{field.name}"] = getattr(term, field.name)
+        defaults[f"{term_name(term)}.factor"] = factor
     values = {}
-    for name, domain in searched.items():
-        value = own[name]
-        if isinstance(domain, Range) and isinstance(value, Real) and value not in domain:
-            value = min(max(value, domain.low), domain.high)
-        if value in domain:
-            values[name] = domain.as_drawn(value) if isinstance(domain, Range) else value
+    for name, domain in space.items():
+        if not isinstance(domain, Range | Choice):
+            continue
+        value = defaults[name]
+        if value not in domain:
+            # The parameter may leave the value to the data, for example None for a learning rate.
+            value = getattr(ranker, f"{name}_", value)
+        if isinstance(domain, Range):
+            if isinstance(value, Real) and value not in domain:
+                value = min(max(value, domain.low), domain.high)
+            if value in domain:
+                values[name] = domain.as_drawn(value)
+        elif value in domain:
+            values[name] = value
     return values

@@ -28,9 +28,8 @@ class _OtherStudy(ValueError):
 def load_optuna() -> Any:
     """Import Optuna, or say how to install it."""
     try:
-        with (
-            warnings.catch_warnings()
-        ):  # tqdm, which Optuna imports, asks notebooks for widgets that are not used here
+        with warnings.catch_warnings():
+            # Optuna imports tqdm, and tqdm asks notebooks for widgets that are not used here.
             warnings.filterwarnings("ignore", message="IProgress not found")
             return import_module("optuna")
     except ImportError:
@@ -77,7 +76,7 @@ def open_study(
             study = _study(optuna, storage, search, pruner, str(file))
         except _OtherStudy:
             raise
-        except Exception as error:  # whatever Optuna makes of lines that were changed
+        except Exception as error:  # Optuna raises many kinds for lines that were changed
             reason = f"{type(error).__name__}: {str(error)[:200]}"
             raise ValueError(
                 f"{file} is damaged and cannot be read as a study ({reason}); choose another."
@@ -89,9 +88,8 @@ def _lock(journal: IO[bytes], file: Path) -> None:
     """Lock the file against other processes while it is open; the system unlocks it when the process ends."""
     try:
         import fcntl
-    except (
-        ImportError
-    ):  # not available on Windows, where the user must not run two searches on one file
+    except ImportError:
+        # Windows has no such lock. There, the user must not run two searches on one file.
         return
     try:
         fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -21,25 +21,18 @@ def bench(
     context: typer.Context,
     out: Annotated[
         Path,
-        typer.Option(
-            metavar="JSON",
-            help="Result file; the measurements are stored beside it.",
-            show_default=False,
-        ),
+        typer.Option(metavar="JSON", help="Result file; the measurements are stored beside it."),
     ],
     data: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="DATA",
-            help="LETOR folder of a known layout, or a data file; repeatable.",
-            show_default=False,
+            metavar="DATA", help="LETOR folder of a known layout, or a data file; repeatable."
         ),
     ] = None,
     kinds: Annotated[
         str | None,
         typer.Option(
-            help="Comma-separated kinds of generated data: web, sparse, short [all, without --data].",
-            show_default=False,
+            help="Comma-separated kinds of generated data: web, sparse, short [all, without --data]."
         ),
     ] = None,
     queries: Annotated[int, typer.Option(help="Queries of generated data.", min=10)] = 1000,
@@ -54,8 +47,7 @@ def bench(
     systems: Annotated[
         str | None,
         typer.Option(
-            help="Comma-separated systems, or libraries for all of their systems; the first is the baseline [all].",
-            show_default=False,
+            help="Comma-separated systems, or libraries for all of their systems; the first is the baseline [all]."
         ),
     ] = None,
     preset: Annotated[
@@ -69,7 +61,6 @@ def bench(
         typer.Option(
             metavar="'NAME: KEY=VALUE ...'",
             help="Another rankwright system, by parameters of Ranker; repeatable.",
-            show_default=False,
         ),
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads of every system.", min=1)] = 2,
@@ -84,10 +75,7 @@ def bench(
         bool, typer.Option("--quick", help="With --scaling: tiny sizes, to check that it works.")
     ] = False,
     against: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="JSON", help="Earlier result to compare times with.", show_default=False
-        ),
+        Path | None, typer.Option(metavar="JSON", help="Earlier result to compare times with.")
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:

@@ -7,44 +7,30 @@ from typing import Annotated
 
 import typer
 
-from rankwright.cli import extras, options, scoring
+from rankwright.cli import extras, options
+from rankwright.cli.reading import DataFile, load_trained
 from rankwright.cli.terminal import echo
 
 
-@options.with_data_options()
+@options.with_groups
 def diagnose(
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)
-    ],
-    data: Annotated[
-        Path, typer.Option(metavar="TEST", help="Data to diagnose on.", show_default=False)
-    ],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or saved model.")],
+    data: Annotated[Path, typer.Option(metavar="TEST", help="Data to diagnose on.")],
     train: Annotated[
         Path | None,
-        typer.Option(
-            metavar="TRAIN", help="Training data, for the generalisation gap.", show_default=False
-        ),
+        typer.Option(metavar="TRAIN", help="Training data, for the generalisation gap."),
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option(
-            metavar="RUN",
-            help="Another run or model, to list the queries that change.",
-            show_default=False,
-        ),
+        typer.Option(metavar="RUN", help="Another run or model, to list the queries that change."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Page to write, .html or .md [diagnose.html; none with --json].",
-            show_default=False,
-        ),
+        typer.Option(help="Page to write, .html or .md [diagnose.html; none with --json]."),
     ] = None,
     every: Annotated[
         int | None,
-        typer.Option(
-            help="Trees between the points of a curve [about 50 points].", min=1, show_default=False
-        ),
+        typer.Option(help="Trees between the points of a curve [about 50 points].", min=1),
     ] = None,
     queries: Annotated[
         int, typer.Option(help="Queries for directness and gradient noise, which are slow.", min=1)
@@ -70,14 +56,12 @@ def diagnose(
         raise typer.BadParameter(f"--out must end in .html or .md; got {target}.")
     if target is not None:
         extras.require_report()
-    ranker, training_options = scoring.load_system(run)
-    other = None if against is None else scoring.load_system(against)[0]
-    training_options["reference"] = ranker.columns_
+    model = load_trained(run)
     diagnosis = diagnostics.diagnose(
-        ranker,
-        scoring.DataFile(data, reading).read(**training_options),
-        train=None if train is None else scoring.DataFile(train, reading).read(**training_options),
-        against=other,
+        model.ranker,
+        model.rows(DataFile(data, reading)),
+        train=None if train is None else model.rows(DataFile(train, reading)),
+        against=None if against is None else load_trained(against).ranker,
         names=_names(run, against),
         every=every,
         max_queries=queries,

@@ -13,9 +13,7 @@ from rankwright.cli.terminal import echo, typed_command
 
 
 def report(
-    result: Annotated[
-        Path, typer.Argument(metavar="JSON", help="A result of bench.", show_default=False)
-    ],
+    result: Annotated[Path, typer.Argument(metavar="JSON", help="A result of bench.")],
     out: Annotated[
         Path, typer.Option(help="File to write, .html or .md; Markdown has its figures beside it.")
     ] = Path("report.html"),
@@ -23,9 +21,7 @@ def report(
         bool,
         typer.Option("--png", help="Also write the figures as PNG to OUT-figures, for papers."),
     ] = False,
-    title: Annotated[
-        str | None, typer.Option(help="Title of the page.", show_default=False)
-    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Write a page about a benchmark.

@@ -17,6 +17,7 @@ from rankwright.data.formats.csv import CSV, TSV
 from rankwright.data.formats.letor import LETOR
 from rankwright.data.formats.parquet import PARQUET
 from rankwright.data.formats.tables import TableFormat
+from rankwright.support.checks import ArgumentError
 from rankwright.support.files import PathLike
 
 if TYPE_CHECKING:
@@ -100,13 +101,14 @@ def check_column_options(path: PathLike, given: Mapping[str, Any]) -> None:
     --------
     >>> check_column_options("a.txt", {"qid": "query"})
     Traceback (most recent call last):
-    ValueError: a.txt is LETOR text, whose columns have no names, so qid= applies to none; give Parquet or CSV.
+    rankwright.support.checks.ArgumentError: qid is for named columns, ...
     """
     file_format = format_of(path)
     if file_format.has_columns:
         if given.get("zero_based"):
-            raise ValueError(
-                f"{path} is not LETOR text, whose indices zero_based= is about; leave it out."
+            raise ArgumentError(
+                "zero_based",
+                f"is about the indices of LETOR text, and {path} is another format; leave it out.",
             )
         return
     usual = ReadOptions()
@@ -122,7 +124,8 @@ def check_column_options(path: PathLike, given: Mapping[str, Any]) -> None:
     ):
         value = given.get(option)
         if value and value != getattr(usual, option):
-            raise ValueError(
-                f"{path} is {file_format.name}, whose columns have no names, so {option}= applies "
-                "to none; give Parquet or CSV."
+            raise ArgumentError(
+                option,
+                f"is for named columns, and the columns of {file_format.name} such as {path} have "
+                "no names; give Parquet or CSV.",
             )

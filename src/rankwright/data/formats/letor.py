@@ -30,6 +30,7 @@ from rankwright.data.formats.contract import (
 from rankwright.data.formats.letor_parser import check_width, parse_letor
 from rankwright.data.labels import UNNAMED
 from rankwright.data.queries import Queries
+from rankwright.support.checks import located
 from rankwright.support.files import PathLike, read_text, replacing, unpacked_blocks
 
 if TYPE_CHECKING:
@@ -335,7 +336,7 @@ class _Parsed:
         try:
             return RankingData(X, self.y, qid=self.qid, reference=columns, fields=self.fields)
         except ValueError as error:
-            raise ValueError(f"{self.source}: {error}") from None
+            raise located(self.source, error) from None
 
 
 def _parse(path: PathLike, **options: Any) -> _Parsed:

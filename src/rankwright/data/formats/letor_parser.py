@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from rankwright.data.queries import text_array
 from rankwright.kernels import letor_text
+from rankwright.support.checks import ArgumentError
 
 _BYTES_PER_THREAD = 1 << 20  # to start a thread for less takes as long as it saves
 _MAX_THREADS = 8
@@ -290,7 +291,7 @@ class _Reader:
             try:
                 ids.append(self.text[start:stop].decode())
             except UnicodeDecodeError:
-                self._refuse_token(start, "expected a query id in UTF-8")
+                raise self._token_error(start, "expected a query id in UTF-8") from None
         return text_array(ids)
 
     def _refuse(self, code: int, pos: int, dtype: DTypeLike) -> NoReturn:
@@ -304,14 +305,18 @@ class _Reader:
             letor_text.BAD_INDEX: "expected index:value, the index a whole number",
             letor_text.BAD_VALUE: "expected a number after the colon",
             letor_text.INFINITE: f"expected a finite {np.dtype(dtype)}, or nan for a missing value",
-            letor_text.INDEX_ZERO: "expected indices from 1; if they start at 0, pass zero_based=True",
+            letor_text.INDEX_ZERO: "expected indices from 1",
             letor_text.INDEX_TOO_LARGE: bounds,
             letor_text.DUPLICATE: "expected each index once per row, but one occurs twice",
         }
-        self._refuse_token(pos, reasons[code])
+        error = self._token_error(pos, reasons[code])
+        if code == letor_text.INDEX_ZERO:
+            problem = f"{error} If the indices start at 0,"
+            raise ArgumentError("zero_based", "must be set.", problem=problem)
+        raise error
 
-    def _refuse_token(self, pos: int, reason: str) -> NoReturn:
-        """Raise ValueError about the token at ``pos``, with an excerpt of its line."""
+    def _token_error(self, pos: int, reason: str) -> ValueError:
+        """Return an error about the token at ``pos``, with an excerpt of its line."""
         number = self.text.count(b"\n", 0, pos) + self.first_line
         start = self.text.rfind(b"\n", 0, pos) + 1
         stop = self.text.find(b"\n", pos)
@@ -321,7 +326,7 @@ class _Reader:
         before = "..." if first > start else ""
         after = "..." if last < stop else ""
         excerpt = f"{before}{text}{after}"
-        raise ValueError(f"{self.source}, line {number}: {reason}. The line reads {excerpt!r}.")
+        return ValueError(f"{self.source}, line {number}: {reason}. The line reads {excerpt!r}.")
 
 
 def _count_threads(n_bytes: int) -> int:

@@ -34,6 +34,7 @@ from rankwright.data.formats.contract import (
 )
 from rankwright.data.labels import UNNAMED
 from rankwright.data.queries import as_floats
+from rankwright.support.checks import ArgumentError, located
 from rankwright.support.files import PathLike, check_unpacked, replacing, require_arrow
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def naming_file(path: PathLike) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise located(path, error) from None
 
 
 @contextmanager
@@ -306,9 +307,10 @@ def resolved(
         if name is not None and name not in columns:
             near = get_close_matches(name, columns, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(
-                f"{path} has no column {name!r}; it has {_shown(columns)}.{hint} Name one of them "
-                f"in {option}=."
+            raise ArgumentError(
+                option,
+                "must name one of them.",
+                problem=f"{path} has no column {name!r}; it has {_shown(columns)}.{hint}",
             )
     return options
 
@@ -400,8 +402,10 @@ def _rename_fields(table: Any, options: ReadOptions) -> tuple[Any, list[str]]:
         if column == field:
             continue
         if field in table.column_names:
-            raise ValueError(
-                f"it has a column {field!r} beside {column!r}; name it in drop=, or as {field}=."
+            raise ArgumentError(
+                field,
+                f"names the column {column!r}, and there is a column {field!r} too; name that column, "
+                "or drop it.",
             )
         table = table.append_column(field, table[column])
     renamed = set(named.values()) - named.keys() - set(options.fields)

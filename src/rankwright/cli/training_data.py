@@ -1,0 +1,113 @@
+"""The files that ``train`` reads: in memory, in blocks, or by the workers of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from rankwright.cli.options import Given
+
+if TYPE_CHECKING:
+    from rankwright import RankingData
+    from rankwright.data.files import DataFiles
+
+
+@dataclass(frozen=True)
+class TrainingFiles:
+    """Training and validation data in files.
+
+    Parameters
+    ----------
+    data, valid
+        The files.
+    given
+        Options of `read_data`.
+    pairs, document
+        File with preferences, and the column of ids that it names documents by.
+    click_columns
+        Columns about clicks, to be fields of the data.
+    """
+
+    data: Path
+    valid: Path | None
+    given: Given
+    pairs: Path | None
+    document: str | None
+    click_columns: list[str]
+
+    @cached_property
+    def paths(self) -> dict[str, Path]:
+        """The files by their part in the training."""
+        if self.valid is None:
+            return {"train": self.data}
+        return {"train": self.data, "valid": self.valid}
+
+    @property
+    def reading(self) -> Given:
+        """Options of `read_data`, with the columns about clicks as fields."""
+        fields = {"fields": self.click_columns} if self.click_columns else {}
+        return self.given | fields
+
+    @property
+    def recorded_reading(self) -> Given:
+        """The options that a run records, to read other data in the same way."""
+        if self.document is None:
+            return self.reading
+        return self.reading | {"fields": [self.document]}
+
+    def read(self) -> list[RankingData]:
+        """Read all files into memory."""
+        from rankwright.data.reading import read_parts
+
+        return read_parts(
+            list(self.paths.values()), pairs=self.pairs, document=self.document, **self.reading
+        )
+
+    def stream(self, *, with_clicks_of_valid: bool, verbose: int) -> list[RankingData]:
+        """Read all files but the features, which training reads in blocks."""
+        from rankwright import stream_data
+        from rankwright.data.files import DataFiles
+        from rankwright.training.progress import ReadingBar
+
+        names = dict(self.given)
+        # Ids and texts of queries are not used in training, and they are no features.
+        dropped = list(names.pop("drop", ()))
+        dropped += [names.pop(option) for option in ("docid", "query_text") if option in names]
+        fields = list(self.click_columns)
+        if self.document is not None:
+            fields.append(self.document)
+        bar = ReadingBar(verbose)
+        # A wrong path is an error before the first file is read, because that may take long.
+        for path in self.paths.values():
+            _ = DataFiles.of(path).files
+        train = stream_data(self.data, **names, drop=dropped, fields=fields, show=bar)
+        parts = [train]
+        if self.pairs is not None:
+            parts = [train.with_pairs(self.pairs, self.document, as_given=True)]
+        if self.valid is not None:
+            of_valid = self.click_columns if with_clicks_of_valid else []
+            dropped += [name for name in fields if name not in of_valid]
+            parts.append(
+                stream_data(
+                    self.valid, **names, drop=dropped, fields=of_valid, reference=train, show=bar
+                )
+            )
+        return parts
+
+    def for_workers(self) -> list[DataFiles]:
+        """Return the Parquet files, which only the workers read."""
+        from rankwright.data.files import DataFiles
+
+        if "zero_based" in self.reading:
+            raise typer.BadParameter(
+                "--zero-based and --one-based are for LETOR text, and workers read Parquet files."
+            )
+        columns: Given = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in self.reading.items()
+        }
+        return [DataFiles(str(path), **columns) for path in self.paths.values()]
