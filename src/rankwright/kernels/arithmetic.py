@@ -14,9 +14,7 @@ _LOG2_E = 1.4426950408889634
 _LN2 = math.log(2.0)
 _LN2_HIGH = 0.693147180369123816490
 _LN2_LOW = 1.90821492927058770002e-10
-_ROUND = (
-    6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, which is then in the low bits
-)
+_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, found in the low bits
 _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _TWO_52 = 0x4330000000000000  # the bits of 2^52; exclusive or with a small integer adds it
 

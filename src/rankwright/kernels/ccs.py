@@ -5,11 +5,11 @@
 where b = c + sigma eps are the noisy scores of the others. The bracket is an exchange of neighbours in
 the list without j, so it needs only the list and its states ("StochasticRank" paper, theorem 3).
 
-A cascade takes O(n log n), without a cutoff too (the paper's statement 3 has this where the user stops at the first
-relevant document): its state falls along the list, and a sum stops where the state can no longer change its last bit,
-or where all that is left is negligible beside the largest jump of the query. An exchange of two documents of one kind,
-of the same gain, factor and carry, changes nothing, so a document of the *common* kind visits the others only. In a
-long list without a cutoff in which many users get far, all of this does not help, and a query takes O(n^2).
+A cascade takes O(n log n), without a cutoff too, if users stop (the paper's statement 3 has this for users who stop at
+the first relevant document): the state falls along the list, and a sum stops when the state can no longer change its
+last bit, or when the rest is negligible beside the largest jump of the query. An exchange of two documents of the same
+kind (gain, factor and carry) changes nothing, so a document of the *common* kind visits the others only. In a long list
+without a cutoff in which many users get far, this does not help, and a query takes O(n^2).
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ def _common_kind(last: int, g: Any, d: Any, e: Any) -> int:
 
 @internal
 def _find_active(last: int, common: int, g: Any, d: Any, e: Any, active: Any) -> int:
-    """Write the positions above ``last`` of documents of another kind than the common one; return how many."""
+    """Write the positions above ``last`` of documents that are not of the common kind; return their number."""
     n_active = 0
     for i in range(last):
         if common < 0 or not _alike(i, common, g, d, e):
@@ -395,7 +395,7 @@ def _jumps_of_common(
     limits: tuple[float, float],
     scratch: Any,
 ) -> float:
-    """Sum the same for a document of the common kind, with ``before`` active ones above it."""
+    """Sum the same for a document of the common kind, with ``before`` active documents above it."""
     b, g, d, e = scratch.b, scratch.g, scratch.d, scratch.e
     state, active = scratch.state, scratch.active
     c = scratch.c[i]
@@ -440,8 +440,8 @@ def smoothed_selection(
 ) -> None:
     """Do the same for a metric of the documents with a positive score, in input order; mu is not used.
 
-    A document has one breakpoint, at 0 (appendix C.3): the change of the metric when it is selected, the others being
-    selected by their noisy scores. ``chain`` is additive.
+    A document has a single breakpoint, at 0 (appendix C.3): the change of the metric when it is selected, while the
+    others are selected by their noisy scores. ``chain`` is additive.
     """
     bounds = queries.bounds
     sigma, samples, conditional = smoothing.sigma, smoothing.samples, smoothing.conditional
@@ -470,16 +470,17 @@ def smoothed_selection(
                 before[a] = selected
                 if score[start + a] + sigma * noise[a] > 0.0:
                     selected += 1
-            as_is = 0.0  # worth of the selected documents below a: at their places, one place lower, one higher
+            # Worth of the selected documents below a: at their places, one place lower, and one place higher.
+            as_is = 0.0
             lower = 0.0
             higher = 0.0
             for a in range(n - 1, -1, -1):
                 x = score[start + a] / sigma
-                chosen = score[start + a] + sigma * noise[a] > 0.0
-                change = g[a] * w[before[a]] + (as_is - higher if chosen else lower - as_is)
+                is_selected = score[start + a] + sigma * noise[a] > 0.0
+                change = g[a] * w[before[a]] + (as_is - higher if is_selected else lower - as_is)
                 density = _DENSITY * math.exp(-0.5 * x * x) / sigma
                 grad[start + a] -= chain.scale[q] * change * density / samples
-                if chosen:
+                if is_selected:
                     as_is += g[a] * w[before[a]]
                     lower += g[a] * w[before[a] + 1]
                     higher += g[a] * w[max(before[a] - 1, 0)]

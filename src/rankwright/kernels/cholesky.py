@@ -1,7 +1,7 @@
 """The solution of a symmetric system by Cholesky's method, in the caller's thread.
 
-NumPy hands such systems to a BLAS library, which uses as many threads as it finds cores, and whose sums depend on their
-number. Here A = U'D^-1 U, with the pivots D on the diagonal of U, which needs no square roots. Row i of U is
+NumPy passes such systems to a BLAS library that uses all cores, and its sums depend on the number of threads.
+Here A = U'D^-1 U, with the pivots D on the diagonal of U, which needs no square roots. Row i of U is
 
     A_i. - sum over k < i of (U_ki / U_kk) U_k. ,                                            (row)
 

@@ -36,7 +36,7 @@ def binary_cross_entropy(
 def diagonal_between_leaves(
     q0: int, q1: int, bounds: Any, query_weight: Any, curvature: Any, leaf: Any, between: Any
 ) -> None:
-    """Sum the curvature of single documents, which couples no two leaves."""
+    """Sum the curvature of single documents, which is on the diagonal only."""
     for q in range(q0, q1):
         for a in range(bounds[q], bounds[q + 1]):
             between[leaf[a], leaf[a]] += query_weight[q] * curvature[a]

@@ -12,7 +12,7 @@ from rankwright.kernels.pairs import add_pair
 
 
 class GivenPairs(NamedTuple):
-    """Pairs of rows: those of query q are ``start[q]`` to ``start[q + 1]``."""
+    """Pairs of rows; query q has the pairs ``start[q]`` to ``start[q + 1]``."""
 
     start: NDArray[Any]  # [queries + 1]
     winner: NDArray[Any]  # row [pairs]

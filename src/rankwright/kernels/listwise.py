@@ -129,7 +129,7 @@ def softmax_cross_entropy(
 
 @internal
 def _softmax(n: int, z: Any, epsilon: float, rho: Any) -> tuple[int, float]:
-    """Write the softmax into ``rho``; return the highest document, and its 1 - rho, which keeps its digits near 0."""
+    """Write the softmax into ``rho``; return the highest document and its 1 - rho, with all digits near 0."""
     top = 0
     highest = z[0]
     for a in range(1, n):
@@ -139,20 +139,20 @@ def _softmax(n: int, z: Any, epsilon: float, rho: Any) -> tuple[int, float]:
     for a in range(n):
         rho[a] = exp_negative(z[a] - highest)
     rho[top] = 0.0
-    others = total(rho, 0, n) + epsilon
+    rest = total(rho, 0, n) + epsilon
     rho[top] = 1.0
-    inverse = 1.0 / (1.0 + others)
+    inverse = 1.0 / (1.0 + rest)
     for a in range(n):
         rho[a] *= inverse
-    return top, others * inverse
+    return top, rest * inverse
 
 
 @internal
 def _add_series(n: int, top: int, left_top: float, rho: Any, term: Any, grad: Any) -> None:
-    """Add S' x + S'^2 x to ``grad``, where x is in ``term``: (S' x)_i = rho_i sum_(j != i) x_j / (1 - rho_j).
+    """Add S' x + S'^2 x to ``grad``, with x in ``term``: (S' x)_i = rho_i sum_(j != i) x_j / (1 - rho_j).
 
-    The highest document may be nearly all of such a sum, and taking it out again would leave no digits. So it is kept
-    apart, with zeros in ``rho`` and ``term``, which are both overwritten.
+    The highest document may be nearly all of such a sum, and subtracting it again would leave no digits. So it is kept
+    apart, with zeros in ``rho`` and ``term``. Both arrays are overwritten.
     """
     rho_top, best = rho[top], term[top] / left_top
     rho[top] = 0.0
@@ -186,7 +186,7 @@ def mass_between_leaves(
 ) -> None:
     """Sum the curvature diag(m) - m m' / M of each query between leaves.
 
-    With softmax m = ``rho`` and M = 1; for squared error around the mean, where ``rho`` is empty, m = 1 and M = n.
+    With softmax m = ``rho`` and M = 1. For squared error around the mean ``rho`` is empty, m = 1 and M = n.
     """
     by_softmax = rho.size > 0
     mass = np.zeros(between.shape[0])

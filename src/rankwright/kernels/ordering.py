@@ -27,7 +27,7 @@ def sort_scratch(longest: int) -> Any:
 def sort_descending(score: Any, n: int, order: Any, scratch: Any) -> None:
     """Write into ``order[:n]`` the documents by descending score, equal scores by index.
 
-    In a short query a document's place is the number of documents before it. In a long one each document becomes a
+    In a short query a document's place is the number of documents before it. In a long query each document becomes a
     64-bit key: the distance of its score from the highest, as an integer of two to four digits, then its index. The
     keys are sorted digit by digit. Runs of documents with the same integer are then sorted by their full scores; the
     digits only have to be fine enough to keep such runs short.

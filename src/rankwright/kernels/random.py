@@ -158,7 +158,7 @@ def noise_by_query(
 
 @allocating
 def uniform_by_key(keys: Any, stream: Any, draw: int, out: Any) -> None:
-    """Write one uniform per query into ``out`` [queries]."""
+    """Write a uniform for each query into ``out`` [queries]."""
     pair = np.empty(2)
     for q in range(keys.size):
         fill_uniform(pair, 1, stream, keys[q], draw)

@@ -1,4 +1,4 @@
-"""Logistic losses of the document pairs of one ranking; `rankwright.kernels.pairs` has the formulas."""
+"""Logistic losses of the document pairs of a ranking; `rankwright.kernels.pairs` has the formulas."""
 
 from __future__ import annotations
 
@@ -175,11 +175,9 @@ def ranked_pairs(
             _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, scale, leaf_at, sums)
 
 
-_CHOICE = typeof(
-    PairChoice(0, 0, False, np.empty(0), np.empty(0), np.empty(0, np.int64), np.empty(0, np.bool_))
-)
+_CHOICE = typeof(PairChoice(0))
 _RANKED = types.NamedUniTuple(ROW, 8, Ranked)
-_WEIGHTS = typeof(PairWeights(1.0, False, False, False, np.empty(0), 1.0, False))
+_WEIGHTS = typeof(PairWeights())
 _SUMS = typeof(PairSums(*np.empty((3, 0)), np.empty(0, np.int64), np.empty((0, 0)), stop_flag()))
 
 
@@ -215,8 +213,8 @@ def _sum_pairs(
 ) -> float:
     """Sum the pairs of the top with all positions below each, and of the extension with all below the top.
 
-    Where ``leaf_at`` is empty the sums go to ``row``, and the size of all pushes is returned for the normalisation;
-    otherwise the curvature times ``scale`` goes between the leaves of ``sums``.
+    If ``leaf_at`` is empty the sums go to ``row``, and the size of all pushes is returned for the normalisation.
+    Otherwise the curvature times ``scale`` goes between the leaves of ``sums``.
     """
     stop = sums.stop
     y, z, odds = ranked.y, ranked.z, ranked.odds
@@ -236,7 +234,8 @@ def _sum_pairs(
             first = low if extension else max(i + 1, low)
             _pair_weights(i, first, high, additive, w, weights, ranked, curv)
             _pair_row(i, first, high, weights.sigma, wide, spread, y, z, odds, push, curv)
-            if extension:  # clear the pairs with itself and with those of the extension before it
+            # Clear the pairs of a document with itself and with earlier documents of the extension.
+            if extension:
                 for before in range(x + 1):
                     push[extra[before]] = 0.0
                     curv[extra[before]] = 0.0
@@ -302,7 +301,7 @@ def _pair_row(
 def _wide_pushes(
     z_i: float, low: int, high: int, sigma: float, z: Any, push: Any, curv: Any
 ) -> None:
-    """Write push and curvature of a score with those of [low, high) where odds would underflow."""
+    """Write push and curvature of a score with the scores of [low, high), if odds would underflow."""
     for j in range(low, high):
         p = 1.0 / (1.0 + math.exp(min(sigma * (z_i - z[j]), 700.0)))
         weight = curv[j]

@@ -47,40 +47,37 @@ class TreeArrays(NamedTuple):
     right: NDArray[np.int32]  # [nodes]
     categories: tuple[
         NDArray[np.int64], ...
-    ]  # that go left, ascending; empty where decision is not AMONG [nodes]
+    ]  # that go left, ascending; empty if decision is not AMONG [nodes]
     value: NDArray[np.float64]  # [leaves]
-    gain: NDArray[
-        np.float64
-    ]  # by how much the split improved the loss, as the engine measures it [nodes]
+    gain: NDArray[np.float64]  # improvement of the loss, as the engine measures it [nodes]
 
 
 class LeafSets(NamedTuple):
-    """The trees of a forest as sets of leaves, which many rows are scored by at once.
+    """The trees of a forest as sets of leaves, to score many rows at once.
 
-    A row that goes right at a node cannot reach the leaves on its left. The leaf of a row is the leftmost one that no
-    node excludes, in whatever order the nodes are looked at. Leaves are the bits of a word, from left to right, so this
-    is for trees of at most 64 leaves; others are walked.
+    A row that goes right at a node cannot reach the leaves on its left. The leaf of a row is the leftmost leaf that is
+    not excluded by any node, in any order of the nodes. Leaves are the bits of a word, from left to right, so this is
+    for trees of at most 64 leaves; other trees are walked.
 
-    Nodes come tree by tree, and by kind within a tree: those whose missing values go right, those whose missing
-    values go left, and those with more to decide than ``x <= bound`` does. Nodes of the first two kinds are filled up
-    to pairs by some that exclude nothing: two at once are faster.
+    Nodes come tree by tree, and by kind within a tree: nodes that send missing values right, nodes that send them left,
+    and nodes with another rule than ``x <= bound``. Nodes of the first two kinds come in pairs, because two at once are
+    faster; if the number is odd, a node that excludes no leaf is added.
     """
 
-    columns: NDArray[np.int64]  # that are looked at by any node, ascending
+    columns: NDArray[np.int64]  # that any node reads, ascending
     starts: NDArray[np.int64]  # nodes of a kind of a tree start here [3 * trees + 1]
     node: NDArray[np.int64]  # number of the node in the packed trees [nodes]
     column: NDArray[np.int64]  # position of its column in `columns` [nodes]
     bound: NDArray[np.float64]  # right if x > bound [nodes]
-    others: NDArray[
-        np.uint64
-    ]  # the leaves of the tree that are not on its left, and all bits past them [nodes]
+    # The leaves of the tree that are not on the node's left, and all bits past them [nodes].
+    others: NDArray[np.uint64]
     first_leaf: NDArray[np.int64]  # of each tree in `value` [trees]
     value: NDArray[np.float64]  # of the leaves of each tree, from left to right [leaves]
     whole: NDArray[np.bool_]  # whether the tree has at most 64 leaves [trees]
 
 
 class PackedTrees(NamedTuple):
-    """The trees of a forest one behind the other; nodes and leaves are numbered throughout."""
+    """The trees of a forest, concatenated; nodes and leaves are numbered throughout."""
 
     root: NDArray[np.int32]  # a node, or ~leaf [trees]
     feature: NDArray[np.int32]  # [nodes]
@@ -88,22 +85,20 @@ class PackedTrees(NamedTuple):
     rule: NDArray[np.uint8]  # decision + 4 * missing + 16 * default_left [nodes]
     left: NDArray[np.int32]  # [nodes]
     right: NDArray[np.int32]  # [nodes]
-    set_start: NDArray[
-        np.int64
-    ]  # a node's categories are the bits of sets[set_start[i]:set_start[i + 1]] [nodes + 1]
+    # A node's categories are the bits of sets[set_start[i]:set_start[i + 1]] [nodes + 1].
+    set_start: NDArray[np.int64]
     sets: NDArray[np.uint32]
     value: NDArray[np.float64]  # [leaves]
-    bound: NDArray[np.float64]  # what x is compared with at a node that is not `special` [nodes]
+    bound: NDArray[np.float64]  # to compare x with at a node that is not SPECIAL [nodes]
     kind: NDArray[np.uint8]  # MISSING_RIGHT, MISSING_LEFT or SPECIAL [nodes]
     leaf_sets: LeafSets
 
 
 def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
-    """Put trees one behind the other, and raise ValueError where one is not a tree over ``n_features`` columns.
+    """Concatenate trees, or raise ValueError if one of them is not a tree over ``n_features`` columns.
 
-    Scoring follows the arrays without looking, so this is where a damaged or hostile model is stopped: children exist,
-    each is the child of one node and all are reached from the root (no cycles), columns exist, leaf values and gains
-    are finite.
+    Scoring does not check the arrays, so a damaged or hostile model is stopped here: children exist, each is the child
+    of one node and all are reached from the root (no cycles), columns exist, leaf values and gains are finite.
 
     Examples
     --------
@@ -231,7 +226,7 @@ def plain_rules(
     """
     below = decision == BELOW
     bound = threshold.copy()
-    # All that counts as zero is on one side.
+    # All numbers that count as zero are on the same side.
     bound[(threshold >= 0) & (threshold < ZERO)] = ZERO
     bound[(threshold >= -ZERO) & (threshold < 0)] = np.nextafter(-ZERO, -np.inf)
     bound[below] = largest_that_rounds_below(threshold[below])
@@ -281,7 +276,7 @@ def _leaf_sets(
     value: NDArray[np.float64],
     tree_of: NDArray[np.int64],
 ) -> LeafSets:
-    """Number the leaves of each tree from left to right, and say which ones each node excludes."""
+    """Number the leaves of each tree from left to right, and find the leaves that each node excludes."""
     levels = [root[root >= 0]]
     while len(levels[-1]):
         children = np.concatenate([left[levels[-1]], right[levels[-1]]])
@@ -344,7 +339,7 @@ def _leaf_sets(
 def _walk(
     root: NDArray[np.int64], left: NDArray[Any], right: NDArray[Any]
 ) -> tuple[int, NDArray[np.bool_]]:
-    """Walk down all trees at once, where no node is the child of two; the number of levels and the nodes reached."""
+    """Walk down all trees at once, if no node is the child of two; return the levels and the nodes reached."""
     reached = np.zeros(len(left), dtype=bool)
     nodes, levels = root[root >= 0], 0
     while len(nodes):

@@ -1,4 +1,4 @@
-"""The leaf that a row falls into, and sums of leaf values; `tree_arrays` says what a tree is."""
+"""The leaf that a row falls into, and sums of leaf values; `tree_arrays` describes the arrays of a tree."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def goes_left_at_special(x: Any, node: int, trees: PackedTrees) -> bool:
 
 @inlined
 def _leaf(row: int, node: int, X: Any, trees: PackedTrees) -> int:
-    """Walk down from a node; returns ~leaf."""
+    """Walk down from a node; return ~leaf."""
     while node >= 0:
         x: Any = np.float64(X[row, trees.feature[node]])
         kind = trees.kind[node]
@@ -137,7 +137,7 @@ def _exclude_leaves(
 def leaves_by_change(
     start: int, stop: int, before: Any, after: Any, middle: Any, leaf_at: Any, out: Any
 ) -> None:
-    """Write the leaf of the rows [start, stop), whose scores grew by the value of their leaf.
+    """Write the leaf of the rows [start, stop), found by the growth of their scores.
 
     ``middle`` [leaves - 1] separates the ascending values, ``leaf_at`` [leaves] has their leaves. Counting the values
     below a change is a loop that vectorises; up to about 600 leaves it is faster than a binary search.
@@ -157,7 +157,7 @@ def leaves_by_change(
 
 @internal
 def _count_below(n: int, middle: Any, change: Any, below: Any) -> None:
-    """Add to ``below`` how many values are below each change: apart from what allocates, the loop vectorises."""
+    """Add to ``below`` how many values are below each change, in a function that allocates nothing, to vectorise."""
     for m in middle:
         for i in range(n):
             below[i] += 1 if m < change[i] else 0

@@ -1,7 +1,7 @@
-"""What a value is among those of its query: its rank, and its distance from the level of the query.
+"""Features of a value within its query: its rank, and its distance from the level of the query.
 
-Sums go over the values in ascending order, so that nothing depends on the order of the rows. Results are rounded to 32
-bits: a matrix of 32 bits and one of 64 get the same values.
+Sums go over the values in ascending order, so that results do not depend on the order of the rows. They are rounded to
+32 bits, so that matrices of 32 and of 64 bits get the same values.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def fill_within_query(
     columns
         Columns to read [n].
     targets
-        For each of them the column to write each kind to, or -1 [n, N_KINDS].
+        For each column that is read, the column to write each kind to, or -1 [n, N_KINDS].
     """
     longest = longest_query(q0, q1, bounds)
     scratch = sort_scratch(longest)
@@ -73,7 +73,7 @@ def fill_within_query(
 
 @internal
 def _write_ranks(values: Any, rows: Any, order: Any, m: int, matrix: Any, target: int) -> None:
-    """Number the values from 1 for the largest; equal ones share the mean of their ranks."""
+    """Number the values from 1 for the largest; equal values share the mean of their ranks."""
     first = 0
     while first < m:
         last = first
@@ -87,16 +87,17 @@ def _write_ranks(values: Any, rows: Any, order: Any, m: int, matrix: Any, target
 
 @internal
 def _write_levels(values: Any, rows: Any, order: Any, m: int, matrix: Any, target: Any) -> None:
-    """Write what depends on the mean, the spread, the sum of magnitudes or the maximum of the values."""
+    """Write the kinds that depend on the mean, the spread, the sum of magnitudes or the maximum of the values."""
     highest = values[order[0]]
     biggest = max(abs(highest), abs(values[order[m - 1]]))
-    scale = (
-        1.0 if 1.0 / _SQUARES_OVERFLOW < biggest < _SQUARES_OVERFLOW or biggest == 0.0 else biggest
-    )
+    scale = 1.0
+    if biggest != 0.0 and not 1.0 / _SQUARES_OVERFLOW < biggest < _SQUARES_OVERFLOW:
+        scale = biggest
     bottom = values[order[m - 1]] / scale
     mean = 0.0
     magnitude = 0.0
-    above = 0.0  # mean distance from the lowest: exact where values are large and close together, as the mean is not
+    # Mean distance from the lowest, which is exact if values are large and close together, unlike the mean.
+    above = 0.0
     spread = 0.0
     if target[Z] >= 0 or target[SHARE] >= 0 or target[MEAN] >= 0:
         for i in range(m - 1, -1, -1):
@@ -130,5 +131,5 @@ def _write_levels(values: Any, rows: Any, order: Any, m: int, matrix: Any, targe
 
 @internal
 def _rounded(value: float) -> Any:
-    """Round to 32 bits; what is too large for them becomes the largest number that is not."""
+    """Round to 32 bits; numbers that are too large become the largest one."""
     return np.float32(min(max(value, -_LARGEST), _LARGEST))

@@ -31,7 +31,8 @@ from rankwright.objectives.softrank import SoftRank
 from rankwright.objectives.stochastic import StochasticRank
 from rankwright.objectives.yeti import YetiLoss, YetiRank
 
-OBJECTIVES = known_objectives()  # those of the package: users' own are not defined yet
+# The objectives of the package, because users have not defined theirs yet.
+OBJECTIVES = known_objectives()
 
 __all__ = [
     "OBJECTIVES",
@@ -99,7 +100,7 @@ def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
         )
     parts = tuple((term.factor, term.power, NOTATION.create(term, options)) for term in terms)
     for _, _, part in parts:
-        part.label_shares()  # raises where the label cannot be read
+        part.label_shares()  # raises ValueError if the label cannot be read
     if len(parts) == 1 and parts[0][:2] == (1.0, 0.0):
         alone: Objective = parts[0][2]
         return alone
@@ -129,25 +130,25 @@ def bind(
     objective
         An objective, or its name or text form.
     labels
-        Relevance, finite and non-negative, one per row; several labels are a dict or a data frame of them, by name.
+        Relevance of each row, finite and non-negative; several labels as a dict or a data frame, by name.
     qid, group
         Which rows belong together: an id per row in any order, or sizes in row order. Random draws of a query
         depend on its id, or with ``group`` on its number.
     metric
-        What to optimise. Objectives with a loss of their own ignore it (`Objective.uses_metric`).
+        The metric to optimise. Objectives with another loss do not use it (`Capabilities.uses_metric`).
     seed
         Draws are a function of (seed, iteration, query, draw).
     threads
         Number of threads; all cores by default. The result does not depend on it.
     weights
-        One per row, or one per query in order of first appearance; they multiply gradient and curvature.
+        Factors of gradient and curvature: a weight per row, or a weight per query in order of first appearance.
     pairs
         Preferences to learn from, by row number, for an objective such as ``"ranknet(pairs)"``; as in `RankingData`.
     propensity, clip, self_normalised
-        Where labels are clicks: the probability that users saw each document, above 0 and up to 1. Clicked documents
-        weigh 1 / max(propensity, clip), divided by their mean with ``self_normalised`` (docs/bias.md).
+        If labels are clicks: the probability that users saw each document, above 0 and up to 1. Clicked documents
+        have the weight 1 / max(propensity, clip), divided by their mean with ``self_normalised`` (docs/bias.md).
     options
-        Hyper-parameters of the objective, where it is given by name.
+        Hyperparameters of the objective, if it is given by name.
 
     Examples
     --------
@@ -197,11 +198,11 @@ def gradients(
     self_normalised: bool = False,
     **options: Any,
 ) -> tuple[Floats, Floats]:
-    """Gradient and curvature of an objective at given scores, in one call; parameters as in `bind`.
+    """Return gradient and curvature of an objective at given scores, in one call; parameters as in `bind`.
 
     Examples
     --------
-    Table 2 of the "Lambda-eX" paper, which truncates the digits that are rounded here.
+    Table 2 of the "Lambda-eX" paper, which truncates digits instead of rounding them.
 
     >>> grad, hess = gradients("lambdamart", [0.02, 0.01, 0], [4, 0, 1], group=[3])
     >>> (-grad).round(3).tolist()

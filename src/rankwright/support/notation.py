@@ -33,11 +33,11 @@ _LONGEST = 80  # characters of a text that an error repeats
 
 
 class UnknownName(ValueError):
-    """A text names a class that is not defined in this process."""
+    """Raised if a text names a class that is not defined in this process."""
 
 
 class Term(NamedTuple):
-    """One term of a text: what the brackets hold, and the numbers around the name."""
+    """A term of a text: the name, the options in its brackets, and the numbers around it."""
 
     text: str
     name: str  # in lower case
@@ -106,7 +106,7 @@ class Notation:
         self.known[name.lower()] = kind
 
     def read(self, text: str) -> list[Term]:
-        """Read the terms of a text; raise ValueError where it does not follow the notation."""
+        """Read the terms of a text; raise ValueError if it does not follow the notation."""
         terms = []
         place = 0
         while True:
@@ -157,7 +157,7 @@ class Notation:
         ]
         names = [
             one.name for one in sorted(fields, key=lambda one: one.kw_only is True)
-        ]  # those of all classes last
+        ]  # options of all classes last
         for switch in term.switches:
             if not any(one.name == switch and one.default is False for one in fields):
                 raise ValueError(
@@ -192,7 +192,7 @@ class Notation:
         )
 
     def _term(self, text: str, start: int) -> tuple[Term, int]:
-        """Read the term at ``start``; return it with the place of the next sign, which is no space."""
+        """Read the term at ``start``; return it with the place of the next sign that is not a space."""
         start = place = _skip_spaces(text, start)
         factor, power, cutoff, label = "1", "0", None, None
         if match := _FACTOR.match(text, place):
@@ -233,7 +233,7 @@ class Notation:
         return term, _skip_spaces(text, place)
 
     def _parts(self, text: str, start: int) -> tuple[list[str], int]:
-        """Split what the bracket at ``start`` holds at commas; return the parts and the place past the bracket."""
+        """Split the text in the bracket at ``start`` at commas; return the parts and the place past the bracket."""
         parts = []
         begin, depth, quote, last = start + 1, 1, "", ""
         for place in range(start + 1, len(text)):
@@ -295,7 +295,7 @@ def literal(text: str) -> Any:
 
 
 def written(value: Any) -> str:
-    """Write a value so that `literal` reads it back: text has quotes where it would be read as something else.
+    """Write a value so that `literal` reads it back: text has quotes if it would be read as another type.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def written(value: Any) -> str:
 
 
 def split_factor(text: str) -> tuple[float, str]:
-    """Split the factor off a term; 1 where there is none.
+    """Split the factor off a term; it is 1 if there is none.
 
     Examples
     --------
@@ -335,7 +335,7 @@ def check_label_name(name: Any, owner: str) -> None:
 
 
 def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
-    """End the sentence about an unknown name with the known one that is most like it.
+    """End the sentence about an unknown name with the most similar known name.
 
     Examples
     --------
@@ -347,7 +347,7 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
 
 
 def short_repr(value: Any) -> str:
-    """Return the usual text of a dataclass, without its label where that is None.
+    """Return the usual text of a dataclass, without its label if it is None.
 
     Examples
     --------

@@ -51,7 +51,7 @@ class Range:
 
     @property
     def whole(self) -> bool:
-        """Whether it holds whole numbers only."""
+        """Return True if it holds whole numbers only."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     def __contains__(self, value: Any) -> bool:
@@ -64,7 +64,7 @@ class Range:
         )
 
     def suggest(self, trial: Any, name: str) -> float:
-        """Draw from a trial of Optuna; for it, a tenfold step below ``low`` stands for 0."""
+        """Draw from a trial of Optuna, in which a tenfold step below ``low`` stands for 0."""
         draw = trial.suggest_int if self.whole else trial.suggest_float
         value: float = draw(
             name, self.low / 10 if self.or_zero else self.low, self.high, log=self.log
@@ -72,13 +72,13 @@ class Range:
         return value if value >= self.low else 0.0
 
     def as_drawn(self, value: float) -> float:
-        """Return what `suggest` would have drawn from a trial to give this value."""
+        """Return the number that `suggest` would have drawn from a trial to give this value."""
         return self.low / 10 if self.or_zero and value == 0 else value
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several values.
+    """A choice between values.
 
     Parameters
     ----------
