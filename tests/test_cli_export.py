@@ -149,3 +149,20 @@ def test_other_files_are_refused(
 def test_unknown_target(call: Callable[..., Any], folder: Path) -> None:
     code, _, err = call("export", folder / "saved", "--to", "lucene")
     assert (code, "'lucene' is not a target; choose one of opensearch, " in err) == (1, True)
+
+
+def test_evaluators_and_versions(call: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
+    file, run, data = tmp_path / "model", folder / "run", folder / "missing.csv"
+    chosen = ("--to", "vespa", "--evaluator", "vmforest")
+    code, _, err = call("export", run, "--out", file, *chosen)
+    assert (code, "thresholds are written as 32-bit numbers" in err) == (0, True)
+    verify = ("verify-export", file, "--model", run, "--data", data)
+    code, out, _ = call(*verify, *chosen)
+    assert (code, "left out            0 " in out) == (0, False)
+    assert call(*verify, "--to", "vespa", "--evaluator", "llvm")[0] == 1
+    plugin = ("--to", "elasticsearch-ltr")
+    assert call("export", run, "--out", file, *plugin)[0] == 0
+    assert call(*verify, *plugin)[0] == 0
+    assert call(*verify, *plugin, "--target-version", "8.11.3")[0] == 1
+    code, _, err = call(*verify, "--to", "solr", "--evaluator", "llvm")
+    assert (code, "leave out --evaluator" in err) == (1, True)
