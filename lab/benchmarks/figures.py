@@ -9,9 +9,9 @@ offline-evaluation.json, and the others pictures.json, which `pictures.py` write
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -487,7 +487,9 @@ def svg(chart: Any) -> str:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images"
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs" / "images")
+    folder = parser.parse_args().folder
     for name, chart in FIGURES.items():
         (folder / f"{name}.svg").write_text(svg(chart()), encoding="utf-8")
 

@@ -5,8 +5,8 @@ Run: python benchmarks/letor.py [rows]
 
 from __future__ import annotations
 
+import argparse
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -63,7 +63,9 @@ def compare(path: Path, name: str) -> None:
 
 
 def main() -> None:
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("rows", nargs="?", type=int, default=20_000)
+    rows = parser.parse_args().rows
     with tempfile.TemporaryDirectory() as folder:
         for name, form in (("6 digits", "{:.6g}".format), ("all digits (repr)", repr)):
             path = Path(folder, "data.txt")

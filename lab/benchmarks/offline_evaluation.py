@@ -8,8 +8,8 @@ part takes a few minutes.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -272,7 +272,9 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def main() -> None:
-    for name in sys.argv[1:] or PARTS:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART")
+    for name in parser.parse_args().parts or PARTS:
         start = time.perf_counter()
         part = PARTS[name]()
         show(json.dumps(part, indent=1) if "propensities" not in name else "")

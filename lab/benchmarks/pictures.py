@@ -9,8 +9,8 @@ harmful pairs, `positions` the share of the gradient that each position of the r
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,9 @@ def positions(train: rw.RankingData) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    out = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS / "pictures.json"
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("file", nargs="?", type=Path, default=RESULTS / "pictures.json")
+    out = parser.parse_args().file
     train, valid = rw.make_web_search(300, seed=1).split(0.3)
     results = {
         "curves": curves(train, valid),

@@ -14,8 +14,8 @@ out.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -48,12 +48,12 @@ Values = dict[
 
 
 def main() -> None:
-    run = Path(sys.argv[1])
-    out = (
-        Path(sys.argv[2])
-        if len(sys.argv) > 2
-        else Path(__file__).parent / "results" / "stochasticrank_parts.md"
-    )
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("run", type=Path)
+    results = Path(__file__).parent / "results" / "stochasticrank_parts.md"
+    parser.add_argument("file", nargs="?", type=Path, default=results)
+    arguments = parser.parse_args()
+    run, out = arguments.run, arguments.file
     stored = json.loads((run / "settings.json").read_text())
     study = EXPERIMENTS[stored["experiment"]]
     assert isinstance(study, ComparisonStudy)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rankwright import cli
+from rankwright.cli.errors import Command
 from rankwright_lab.cli import bench, diagnose, report, reproduce
 
 app = typer.Typer(
@@ -16,10 +17,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(reproduce.reproduce)
-app.command()(bench.bench)
-app.command()(report.report)
-app.command()(diagnose.diagnose)
+for function in (reproduce.reproduce, bench.bench, report.report, diagnose.diagnose):
+    app.command(cls=Command)(function)
 
 
 @app.callback()

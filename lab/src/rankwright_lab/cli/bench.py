@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Option
 
 from rankwright.cli import options
 from rankwright.cli.terminal import echo
@@ -20,62 +21,58 @@ _KINDS = ("web", "sparse", "short")
 def bench(
     context: typer.Context,
     out: Annotated[
-        Path,
-        typer.Option(metavar="JSON", help="Result file; the measurements are stored beside it."),
+        Path, Option(metavar="JSON", help="Result file; the measurements are stored beside it.")
     ],
     data: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="DATA", help="LETOR folder of a known layout, or a data file; repeatable."
-        ),
+        Option(metavar="DATA", help="LETOR folder of a known layout, or a data file; repeatable."),
     ] = None,
     kinds: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Comma-separated kinds of generated data: web, sparse, short [all, without --data]."
         ),
     ] = None,
-    queries: Annotated[int, typer.Option(help="Queries of generated data.", min=10)] = 1000,
+    queries: Annotated[int, Option(help="Queries of generated data.", min=10)] = 1000,
     targets: Annotated[
-        str, typer.Option(help="Space-separated metrics to train and select models for.")
+        str, Option(help="Space-separated metrics to train and select models for.")
     ] = "ndcg@10 map",
-    seeds: Annotated[int, typer.Option(help="Trainings per fold.", min=1)] = 5,
-    trees: Annotated[int, typer.Option(help="Trees per training.", min=1)] = 300,
+    seeds: Annotated[int, Option(help="Trainings per fold.", min=1)] = 5,
+    trees: Annotated[int, Option(help="Trees per training.", min=1)] = 300,
     every: Annotated[
-        int, typer.Option(help="Choose the number of trees among multiples of this.", min=1)
+        int, Option(help="Choose the number of trees among multiples of this.", min=1)
     ] = 5,
     systems: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Comma-separated systems, or libraries for all of their systems; the first is the baseline [all]."
         ),
     ] = None,
     preset: Annotated[
         Literal["defaults", "common"],
-        typer.Option(
+        Option(
             help="defaults: those of each library; common: learning rate 0.05 and 31 leaves or depth 6 for all."
         ),
     ] = "defaults",
     ours: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="'NAME: KEY=VALUE ...'",
             help="Another rankwright system, by parameters of Ranker; repeatable.",
         ),
     ] = None,
-    threads: Annotated[int, typer.Option(help="Threads of every system.", min=1)] = 2,
+    threads: Annotated[int, Option(help="Threads of every system.", min=1)] = 2,
     reach: Annotated[
-        float, typer.Option(help="Time to reach this share of the best value.", min=0.01, max=1.0)
+        float, Option(help="Time to reach this share of the best value.", min=0.01, max=1.0)
     ] = 0.98,
     scaling: Annotated[
-        bool,
-        typer.Option("--scaling", help="Measure instead how time grows with the size of the data."),
+        bool, Option("--scaling", help="Measure instead how time grows with the size of the data.")
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="With --scaling: tiny sizes, to check that it works.")
+        bool, Option("--quick", help="With --scaling: tiny sizes, to check that it works.")
     ] = False,
     against: Annotated[
-        Path | None, typer.Option(metavar="JSON", help="Earlier result to compare times with.")
+        Path | None, Option(metavar="JSON", help="Earlier result to compare times with.")
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:

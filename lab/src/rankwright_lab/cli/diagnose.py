@@ -6,36 +6,35 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from rankwright.cli import extras, options
+from rankwright.cli.compare import system_names
 from rankwright.cli.reading import DataFile, load_trained
 from rankwright.cli.terminal import echo
 
 
 @options.with_groups
 def diagnose(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or saved model.")],
-    data: Annotated[Path, typer.Option(metavar="TEST", help="Data to diagnose on.")],
+    run: Annotated[Path, Argument(metavar="RUN", help="Run folder or saved model.")],
+    data: Annotated[Path, Option(metavar="TEST", help="Data to diagnose on.")],
     train: Annotated[
-        Path | None,
-        typer.Option(metavar="TRAIN", help="Training data, for the generalisation gap."),
+        Path | None, Option(metavar="TRAIN", help="Training data, for the generalisation gap.")
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Another run or model, to list the queries that change."),
+        Option(metavar="RUN", help="Another run or model, to list the queries that change."),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Page to write, .html or .md [diagnose.html; none with --json]."),
+        Path | None, Option(help="Page to write, .html or .md [diagnose.html; none with --json].")
     ] = None,
     every: Annotated[
-        int | None,
-        typer.Option(help="Trees between the points of a curve [about 50 points].", min=1),
+        int | None, Option(help="Trees between the points of a curve [about 50 points].", min=1)
     ] = None,
     queries: Annotated[
-        int, typer.Option(help="Queries for directness and gradient noise, which are slow.", min=1)
+        int, Option(help="Queries for directness and gradient noise, which are slow.", min=1)
     ] = 200,
-    seed: Annotated[int, typer.Option(help="Seed.", min=0)] = 0,
+    seed: Annotated[int, Option(help="Seed.", min=0)] = 0,
     json: options.AsJson = False,
     quiet: options.Quiet = False,
     *,
@@ -80,10 +79,10 @@ def diagnose(
 
 
 def _names(run: Path, against: Path | None) -> tuple[str, str]:
-    """Name the two by the last part of their paths, or by the whole paths if those parts are equal."""
+    """Return short names of the run and of the run it is compared with."""
     if against is None:
         return run.resolve().name, ""
     if run.resolve() == against.resolve():
         raise typer.BadParameter("--against must be another run.")
-    short = run.resolve().name, against.resolve().name
-    return short if short[0] != short[1] else (str(run), str(against))
+    before, after = system_names([run, against])
+    return before, after

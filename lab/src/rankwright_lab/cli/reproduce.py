@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from rankwright.cli import completion
+from rankwright.cli.errors import usage_errors
 from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from rankwright_lab.experiments import Record
+    from rankwright_lab.experiments import Experiment
     from rankwright_lab.harness import Outcome
 
 
@@ -25,60 +28,49 @@ def _experiments(incomplete: str) -> list[str]:
 def reproduce(
     name: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="An experiment, or 'all'; left out, the experiments are listed.",
             autocompletion=_experiments,
         ),
     ] = "",
     data: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="LETOR folder (MQ2008, MSLR, Yahoo, Istella layouts) or file, instead of generated data."
         ),
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option(
-            "--quick", help="A small version that takes at most five minutes on two cores."
-        ),
+        Option("--quick", help="A small version that takes at most five minutes on two cores."),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for outcomes and tables [a folder in reproduce/].")
+        Path | None, Option(help="Folder for outcomes and tables [a folder in reproduce/].")
     ] = None,
     kind: Annotated[
-        str | None, typer.Option(help="Kind of generated data: web, sparse or short.")
+        str | None, Option(help="Kind of generated data: web, sparse or short.")
     ] = None,
-    queries: Annotated[
-        int | None, typer.Option(help="Number of generated queries.", min=10)
-    ] = None,
+    queries: Annotated[int | None, Option(help="Number of generated queries.", min=10)] = None,
     length: Annotated[
-        float | None, typer.Option(help="Mean length of generated queries.", min=10)
+        float | None, Option(help="Mean length of generated queries.", min=10)
     ] = None,
-    folds: Annotated[int | None, typer.Option(help="Number of folds to use.", min=1)] = None,
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds.", min=1)] = None,
-    trees: Annotated[int | None, typer.Option(help="Maximum number of trees.", min=1)] = None,
-    trials: Annotated[int | None, typer.Option(help="Number of tuning trials.", min=1)] = None,
-    targets: Annotated[
-        str, typer.Option(help="Space-separated metrics [all of the experiment].")
-    ] = "",
-    threads: Annotated[int, typer.Option(help="Number of threads.", min=1)] = 1,
+    folds: Annotated[int | None, Option(help="Number of folds to use.", min=1)] = None,
+    seeds: Annotated[int | None, Option(help="Number of seeds.", min=1)] = None,
+    trees: Annotated[int | None, Option(help="Maximum number of trees.", min=1)] = None,
+    trials: Annotated[int | None, Option(help="Number of tuning trials.", min=1)] = None,
+    targets: Annotated[str, Option(help="Space-separated metrics [all of the experiment].")] = "",
+    threads: Annotated[int, Option(help="Number of threads.", min=1)] = 1,
     note: Annotated[
-        str,
-        typer.Option(help="A remark to store with the results, such as how settings were chosen."),
+        str, Option(help="A remark to store with the results, such as how settings were chosen.")
     ] = "",
     reuse: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Folder or file of outcomes that need not be computed again; repeatable."
-        ),
+        Option(help="Folder or file of outcomes that need not be computed again; repeatable."),
     ] = None,
     summary: Annotated[
         Path | None,
-        typer.Option(
-            help="Run nothing; print the page of all finished experiments in this folder."
-        ),
+        Option(help="Run nothing; print the page of all finished experiments in this folder."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not show progress.")] = False,
+    quiet: Annotated[bool, Option("--quiet", help="Do not show progress.")] = False,
 ) -> None:
     """Run an experiment of a paper.
 
@@ -99,7 +91,7 @@ def reproduce(
         for entry in EXPERIMENTS.values():
             echo(f"{entry.name:<{width}}  {entry.title} ({entry.paper}, {entry.source})")
         return
-    changes = {
+    sizes = {
         "queries": queries,
         "length": length,
         "folds": folds,
@@ -107,81 +99,55 @@ def reproduce(
         "trees": trees,
         "trials": trials,
     }
-    chosen_targets = tuple(targets.split())
+    common = {"quick": quick, "threads": threads}
     if name == "all":
-        if (
-            out is not None
-            or any(value is not None for value in (kind, *changes.values()))
-            or chosen_targets
-            or note
-        ):
+        if out or kind or targets.split() or note or any(sizes.values()):
             raise typer.BadParameter(
                 "'all' takes only --data, --quick, --threads, --reuse and --quiet."
             )
         for entry in EXPERIMENTS.values():
-            _run(
-                entry.name,
-                data if entry.kind else None,
-                quick,
-                None,
-                None,
-                (),
-                threads,
-                quiet,
-                "",
-                {},
-                reuse or [],
-            )
+            # Experiments without a kind of data generate their own.
+            of_entry = data if entry.kind else None
+            _run(entry, common | {"data": of_entry}, quiet=quiet, reuse=reuse or [])
         return
-    try:
-        experiment(name)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-    _run(name, data, quick, out, kind, chosen_targets, threads, quiet, note, changes, reuse or [])
+    with usage_errors():
+        entry = experiment(name)
+    given = {"data": data, "kind": kind, "targets": tuple(targets.split())}
+    _run(entry, common | given | sizes, out=out, quiet=quiet, note=note, reuse=reuse or [])
 
 
 def _run(
-    name: str,
-    data: Path | None,
-    quick: bool,
-    out: Path | None,
-    kind: str | None,
-    targets: tuple[str, ...],
-    threads: int,
+    entry: Experiment,
+    given: dict[str, Any],
+    *,
     quiet: bool,
-    note: str,
-    changes: dict[str, float | None],
     reuse: list[Path],
+    out: Path | None = None,
+    note: str = "",
 ) -> None:
-    from rankwright_lab.experiments import experiment
+    """Run an experiment with the settings that the user gave, and print the verdicts."""
     from rankwright_lab.experiments import reproduce as run
 
-    entry = experiment(name)
-    try:
-        settings = entry.settings(
-            quick=quick, data=data, kind=kind, targets=targets, threads=threads, **changes
-        )
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-    parts = [name, *([] if data is None else [data.resolve().name]), *(["quick"] if quick else [])]
+    with usage_errors():
+        settings = entry.settings(**given)
+    parts = [entry.name]
+    if given["data"] is not None:
+        parts.append(given["data"].resolve().name)
+    if given["quick"]:
+        parts.append("quick")
     folder = out or Path("reproduce", "-".join(parts))
     if not quiet:
         echo(f"{entry.title} ({entry.paper}, {entry.source}): {settings.command()}", err=True)
     progress = None if quiet else _print_outcome
-    _print_verdicts(run(entry, settings, folder, progress=progress, note=note, reuse=reuse), folder)
-
-
-def _print_outcome(outcome: Outcome) -> None:
-    value = (
-        ""
-        if outcome.valid != outcome.valid
-        else f": {outcome.valid:.4f} on validation, {outcome.trees} trees"
-    )
-    line = f"{outcome.system}, {outcome.target}, fold {outcome.fold}, seed {outcome.seed}{value}"
-    echo(f"  {line} ({outcome.fit_seconds:.1f} s)", err=True)
-
-
-def _print_verdicts(record: Record, folder: Path) -> None:
+    record = run(entry, settings, folder, progress=progress, note=note, reuse=reuse)
     for verdict in record.verdicts:
         echo(f"{verdict['outcome']:>15}: {verdict['claim']} ({verdict['evidence']})")
     echo(f"Tables: {folder / 'table.md'}")
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    value = ""
+    if not math.isnan(outcome.valid):
+        value = f": {outcome.valid:.4f} on validation, {outcome.trees} trees"
+    line = f"{outcome.system}, {outcome.target}, fold {outcome.fold}, seed {outcome.seed}{value}"
+    echo(f"  {line} ({outcome.fit_seconds:.1f} s)", err=True)
