@@ -191,7 +191,7 @@ def network(values: int, times: int, place: tuple[Any, int]) -> float:
 
 
 def model(documents: int, trees: int) -> None:
-    from rankwright.cluster.dask import together, workers_of
+    from rankwright.cluster.dask import Team
 
     for n_workers in (1, 2):
         with started(n_workers) as client:
@@ -213,7 +213,7 @@ def model(documents: int, trees: int) -> None:
             if n_workers > 1:
                 for values, times in ((1, 200), (16_384, 50), (136 * 256 * 2, 50)):
                     arguments = [(values, times)] * n_workers
-                    seconds = together(client, workers_of(client), network, arguments)
+                    seconds = Team(client).together(network, arguments)
                     print(
                         f"a sum of {8 * values} bytes: {1e6 * seconds:.0f} microseconds", flush=True
                     )

@@ -1,17 +1,16 @@
-"""What a trained ranker does: predict, rank, score, save and load, in scikit-learn's conventions."""
+"""The methods of a trained ranker, in scikit-learn's conventions."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.calibration import Calibration, check_options, fit_calibration, targets_of
 from rankwright.data.arguments import named_labels_of, ranking_data
 from rankwright.data.columns import (
     Columns,
@@ -24,9 +23,6 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import evaluate, ranks_within_queries
-from rankwright.evaluation.permutation import PermutationImportance, permutation_importance
-from rankwright.evaluation.reliability import Reliability, reliability
-from rankwright.explanation import Explanation
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.model import Model, load
@@ -38,6 +34,12 @@ from rankwright.support.notation import UnknownName
 from rankwright.training.plan import read_threads
 from rankwright.training.result import naming_classes
 from rankwright.training.stopping import read_stopping
+
+if TYPE_CHECKING:
+    from rankwright.calibration import Calibration
+    from rankwright.evaluation.permutation import PermutationImportance
+    from rankwright.evaluation.reliability import Reliability
+    from rankwright.explanation import Explanation
 
 Floats = NDArray[np.float64]
 
@@ -55,15 +57,14 @@ _CHOSEN = {
 
 
 class FittedRanker(BaseEstimator):  # type: ignore[misc]
-    """The half of `rankwright.Ranker` that needs a model: everything but the parameters and ``fit``."""
+    """The methods of `rankwright.Ranker` that need a model."""
 
     n_jobs: int | None
-    subsample: float | None
-    colsample: float | None
     model_: Model
     label_column_: str | list[str] | None
     qid_column_: str | None
-    _metrics: list[Metric] | None  # None until they are read from the manifest
+    # None until they are read from the manifest.
+    _metrics: list[Metric] | None
     _objective: Objective | None
 
     def predict(
@@ -75,12 +76,16 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         contributions: bool = False,
         calibrated: bool = False,
     ) -> Floats:
-        """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum.
+        """Return the score of each row, in the order of the rows.
 
-        With ``calibrated`` expected labels or probabilities of relevance, see `calibrate`. The rows of a `RankingData`
-        are in its own order, that of its ``y`` and ``qid``. Files (a folder, a pattern, a path, or a list of them) are
-        streamed; their rows are in the order of the files, and ``qid`` names a column. A model with features within
-        the query needs ``qid`` or ``group``, see `Model.predict`.
+        With ``contributions``, return the SHAP values [rows, columns + 1] that add up to the
+        scores. With ``calibrated``, return expected labels or probabilities of relevance; see
+        `calibrate`.
+
+        The rows of a `RankingData` are in the order of its ``y`` and ``qid``. Files (a folder, a
+        pattern, a path, or a list of them) are streamed: their rows are in the order of the files,
+        and ``qid`` names a column. A model with features within the query needs ``qid`` or
+        ``group``; see `Model.predict`.
         """
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)
@@ -96,10 +101,11 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     def staged_predict(
         self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, every: int = 1
     ) -> Iterator[Floats]:
-        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves. See `predict`.
+        """Yield scores after ``every`` trees, twice as many, and so on, for learning curves.
 
-        With Langevin boosting they are those of the training at that point up to a positive factor, which changes no
-        ranking: the trees have already been shrunk as often as in the final model.
+        With Langevin boosting these are the scores during training times a positive factor, because
+        the trees have already been shrunk as often as in the final model. The factor does not
+        change the ranking.
         """
         checks.whole("every", every, least=1)
         check_is_fitted(self)
@@ -107,14 +113,14 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         yield from self.model_.staged_predict(X, qid=qid, group=group, every=every, threads=threads)
 
     def spread(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> Floats:
-        """How far the members of an average differ about each document, as a standard deviation: see `Model.spread`."""
+        """Return how far the members of an average differ about each document; see `Model.spread`."""
         check_is_fitted(self)
         return self.model_.spread(X, qid=qid, group=group, threads=read_threads(self.n_jobs))
 
     def rank(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Rank of each row within its query, 1 for the best; equal scores in row order.
+        """Return the rank of each row within its query, 1 for the best; ties keep the row order.
 
-        ``qid`` may name a column of a data frame, and may be left out where ``fit`` was given its name.
+        ``qid`` may name a column of a data frame, and may be left out if ``fit`` was given a name.
         """
         check_is_fitted(self)
         if isinstance(X, RankingData):
@@ -139,10 +145,11 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Mean of the first metric (ties count as the worst order); its negative where lower is better.
+        """Return the mean of the first metric, or its negative if lower is better.
 
-        ``y`` and ``qid`` may name columns of a data frame, and may be left out where ``fit`` was given their names.
-        Weights are weights of queries: one per query, or one per row and the same within a query.
+        Ties count as the worst order. ``y`` and ``qid`` may name columns of a data frame, and may
+        be left out if ``fit`` was given names. Weights are weights of queries: one per query, or
+        one per row that is the same within a query.
         """
         data = self._labelled(X, y, qid, group, sample_weight)
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
@@ -170,23 +177,27 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         threshold: float | None = None,
         folds: int | None = None,
     ) -> Self:
-        """Learn what scores mean, for ``predict(..., calibrated=True)``; the calibration is saved with the model.
+        """Learn the meaning of scores, for ``predict(..., calibrated=True)``.
 
-        The map from scores to values rises strictly, so it changes no ranking. ``y`` and ``qid`` may name columns of a
-        data frame, as in `score`.
+        The calibration is saved with the model. The map from scores to values increases strictly,
+        so it does not change the ranking. ``y`` and ``qid`` may name columns of a data frame, as in
+        `score`.
 
         Parameters
         ----------
         X, y, qid, group, sample_weight
             Queries that the model was not trained on, at least 20; with ``folds`` the training data.
         method
-            ``"isotonic"``: any increasing map, which needs more queries. ``"logistic"``: a line through log odds.
+            ``"isotonic"``: any increasing map. It needs more queries than ``"logistic"``, a line
+            through log odds.
         target
-            ``"label"``: the expected label. ``"relevance"``: the probability that the label is at least ``threshold``.
+            ``"label"``: the expected label. ``"relevance"``: the probability that the label is at
+            least ``threshold``.
         threshold
             Least relevant label, with ``target="relevance"``; by default 1.
         folds
-            Fit on scores of the training data instead, each fold of its queries scored by a model of the other folds.
+            Fit on scores of the training data instead. Each fold of its queries is scored by a
+            model of the other folds.
 
         Examples
         --------
@@ -198,6 +209,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         True
         """
         check_is_fitted(self)
+        from rankwright.calibration import check_options, fit_calibration
         from rankwright.training.cross_fitting import cross_fitted, held_out
 
         check_options(method, target, threshold)
@@ -233,7 +245,13 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         sample_weight: ArrayLike | None = None,
         bins: int = 15,
     ) -> Reliability:
-        """Compare calibrated values with labels of other queries: the reliability curve and the calibration error."""
+        """Compare calibrated values with labels of other queries.
+
+        The result has the reliability curve and the calibration error.
+        """
+        from rankwright.calibration import targets_of
+        from rankwright.evaluation.reliability import reliability
+
         check_is_fitted(self)
         calibration = self.model_.require_calibration()
         data = self._labelled(X, y, qid, group, sample_weight)
@@ -244,7 +262,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     def explain(
         self, X: Any, a: int, b: int, *, qid: Any = None, group: ArrayLike | None = None
     ) -> Explanation:
-        """Explain why row ``a`` of X is above row ``b``, or below it: see `Model.explain`."""
+        """Explain why row ``a`` of X is above or below row ``b``; see `Model.explain`."""
         check_is_fitted(self)
         return self.model_.explain(X, a, b, qid=qid, group=group, threads=read_threads(self.n_jobs))
 
@@ -262,23 +280,25 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         seed: int = 0,
         confidence: float = 0.95,
     ) -> PermutationImportance:
-        """Measure by how much a metric gets worse when a column is shuffled within each query.
+        """Measure how much worse a metric gets when a column is shuffled within each query.
 
         Parameters
         ----------
         X, y, qid, group, sample_weight
-            Queries, as in `score`; those that the model was not trained on tell more.
+            Queries, as in `score`, preferably queries that the model was not trained on.
         metric
-            By default the first of the training.
+            By default the first metric of the training.
         columns
             Names of the columns to shuffle, one at a time; by default all.
         repeats
             Shuffles of each column, whose mean is taken.
         seed
-            The same seed gives the same shuffles, in whatever order the rows are.
+            The same seed gives the same shuffles, for any order of the rows.
         confidence
-            Of the intervals, which are bootstrapped over queries.
+            Confidence level of the intervals, which are bootstrapped over queries.
         """
+        from rankwright.evaluation.permutation import permutation_importance
+
         checks.whole("repeats", repeats, least=1)
         checks.whole("seed", seed, least=0)
         checks.number("confidence", confidence, least=0.5, most=0.9999)
@@ -305,7 +325,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def calibration_(self) -> Calibration | None:
-        """What `calibrate` learnt; None before."""
+        """The calibration that `calibrate` learned; None before."""
         check_is_fitted(self)
         return self.model_.calibration
 
@@ -327,7 +347,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def manifest_(self) -> dict[str, Any]:
-        """What ``manifest.json`` of a saved model holds."""
+        """The content of ``manifest.json`` in a saved model."""
         return self.model_.manifest
 
     @property
@@ -349,7 +369,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         return self._objective
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a folder, or to a file that ends in ``.zip``; see `rankwright.persistence`."""
+        """Write the model to a folder, or to a file that ends in ``.zip``.
+
+        `rankwright.persistence` describes the files.
+        """
         check_is_fitted(self)
         self.model_.save(path)
 
@@ -357,9 +380,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a saved model, to train on or to evaluate; `rankwright.load` is enough to predict.
 
-        Nothing in it is executed. A damaged model, or one of a newer version, is refused with the reason. A model for
-        a metric or objective of your own loads and predicts wherever it is; to ``score`` and to train on, import
-        the class first.
+        Loading executes no code of the model. A damaged model, or a model of a newer version, is
+        refused with the reason. A model for a metric or objective of your own loads and predicts
+        anywhere; to ``score`` and to train on, import the class first.
         """
         model = load(path)
         manifest = model.manifest
@@ -394,7 +417,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     # The rest is private.
 
     def _html_repr(self) -> str:
-        """What a notebook shows: scikit-learn's diagram and, once fitted, what was trained."""
+        """Return scikit-learn's diagram and, for a fitted ranker, tables of the training."""
         diagram: str = super()._html_repr()
         if not hasattr(self, "model_"):
             return diagram
@@ -404,57 +427,59 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _evaluated_iteration(self) -> int:
-        """The iteration, from 1, whose value in the curves is the model's own, or with a refit the first model's."""
-        stopping = self.stopping_ or {"folds": 0}
-        return (
-            len(self.learning_rates_) if "folds" in stopping else int(stopping["chosen_iteration"])
-        )
+        """The iteration, from 1, with the model's value in the curves.
+
+        With a refit it is the value of the first model.
+        """
+        if self.stopping_ is None or "folds" in self.stopping_:
+            return len(self.learning_rates_)
+        return int(self.stopping_["chosen_iteration"])
 
     def _was_trained_on(self, data: RankingData) -> bool:
         """Return True for the training data and, with a refit, the validation data."""
         from rankwright.training.checkpoint import fingerprint
 
         parts = self.manifest_.get("trained_on", [])
-        seen = [self.manifest_.get("data_fingerprint"), *(parts if isinstance(parts, list) else [])]
-        names, threads = self.columns_.feature_names, read_threads(self.n_jobs)
+        if not isinstance(parts, list):
+            parts = []
         arranged = data.with_features(
-            self.model_.recipe, names=names, canonical=True, threads=threads
+            self.model_.recipe,
+            names=self.columns_.feature_names,
+            canonical=True,
+            threads=read_threads(self.n_jobs),
         )
-        return fingerprint(arranged) in seen
+        return fingerprint(arranged) in [self.manifest_["data_fingerprint"], *parts]
 
     def _labelled(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> RankingData:
-        """Return rows with their labels and queries; y and qid may be left out where ``fit`` was given their names."""
+        """Return rows with their labels and queries.
+
+        ``y`` and ``qid`` may be left out if ``fit`` was given names.
+        """
         check_is_fitted(self)
-        if isinstance(X, RankingData):
-            return ranking_data(X, y, qid, group, sample_weight, self.columns_)
         if is_path(X):
-            y, qid = (
-                self.label_column_ if y is None else y,
-                self.qid_column_ if qid is None else qid,
-            )
+            y = self.label_column_ if y is None else y
+            qid = self.qid_column_ if qid is None else qid
+        if isinstance(X, RankingData) or is_path(X):
             return ranking_data(X, y, qid, group, sample_weight, self.columns_)
         columns = frame_columns(X)
-        labels = (
-            [self.label_column_]
-            if isinstance(self.label_column_, str)
-            else self.label_column_ or []
-        )
+        labels = self.label_column_ or []
+        if isinstance(labels, str):
+            labels = [labels]
         if y is None and labels and set(labels) <= set(columns):
             y = self.label_column_
         if qid is None and group is None and self.qid_column_ in columns:
             qid = self.qid_column_
         if qid is None and group is None and y is not None:
             raise ValueError(
-                "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
-                "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
+                "no query ids: pass qid= (one id per row) or group= to score. In a search or "
+                "cross-validation of scikit-learn metadata routing passes qid on: "
+                "sklearn.set_config(enable_metadata_routing=True)."
             )
         named = list(y) if names_columns(y, columns) and not isinstance(y, str) else [y]
-        names = [name for name in (*named, qid) if isinstance(name, str)]
-        others = [*labels, *([] if self.qid_column_ is None else [self.qid_column_])]
+        not_features = [*named, qid, *labels, self.qid_column_]
+        features = drop_columns(X, [name for name in not_features if isinstance(name, str)])
         y, qid = named_labels_of(X, y), named_column(X, qid, "qid")
-        return ranking_data(
-            drop_columns(X, [*names, *others]), y, qid, group, sample_weight, self.columns_
-        )
+        return ranking_data(features, y, qid, group, sample_weight, self.columns_)
 
     def _set_model(
         self,

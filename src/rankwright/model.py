@@ -1,15 +1,14 @@
-"""A light model: it loads and predicts without scikit-learn, an engine's library or any training code."""
+"""The model: it loads and predicts without scikit-learn, an engine's library or training code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.calibration import Calibration
 from rankwright.data.columns import (
     Columns,
     drop_columns,
@@ -22,10 +21,13 @@ from rankwright.data.queries import Queries
 from rankwright.data.within_query import Recipe, stored_recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
-from rankwright.explanation import Explanation, check_rows, explain_pair
 from rankwright.kernels.threads import available_threads
 from rankwright.persistence import has_model, read_model, write_model
 from rankwright.support.files import PathLike, is_path
+
+if TYPE_CHECKING:
+    from rankwright.calibration import Calibration
+    from rankwright.explanation import Explanation
 
 Floats = NDArray[np.float64]
 
@@ -49,8 +51,8 @@ class Model:
     columns
         Names of the columns of the data, and levels of the categorical ones.
     manifest
-        What ``manifest.json`` holds: parameters, objective, metrics, versions, curves, and the recipe of features
-        within the query.
+        The content of ``manifest.json``: parameters, objective, metrics, versions, curves, and the
+        recipe of features within the query.
 
     Examples
     --------
@@ -69,29 +71,30 @@ class Model:
         self.forest = forest
         self.columns = columns
         self.manifest = manifest
-        described = manifest.get("calibration")
-        self.calibration = None if described is None else Calibration.of_manifest(described)
+        self.calibration = _calibration(manifest)
         self.recipe = stored_recipe(manifest.get("within_query", {}), columns.feature_names)
-        self.members: list[int] = manifest.get("members", [])  # trees of each member of an average
+        # Number of trees of each member of an average.
+        self.members: list[int] = manifest.get("members", [])
         whole = isinstance(self.members, list) and all(
             type(count) is int and count >= 0 for count in self.members
         )
         if not whole or (self.members and sum(self.members) != forest.n_trees):
             raise ValueError(
-                "the trees of the members of an average, in the manifest, do not add up to the model's."
+                "the trees of the members of an average, in the manifest, do not add up to the "
+                "model's."
             )
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the columns that the trees see: those of the data, then the features within the query."""
+        """Names of the trees' columns: the columns of the data, then the features within the query."""
         return [*self.columns.feature_names, *self.recipe.names]
 
     def check_same_recipe(self, recipe: Recipe) -> None:
-        """Raise ValueError where trees that are to be added would see other features within the query."""
+        """Raise ValueError if trees to be added would have other features within the query."""
         if self.recipe != recipe:
             raise ValueError(
-                f"init_model was trained with {self.recipe.describe()}, and within_query= gives {recipe.describe()}; "
-                "its trees need the same columns."
+                f"init_model was trained with {self.recipe.describe()}, and within_query= gives "
+                f"{recipe.describe()}; its trees need the same columns."
             )
 
     @property
@@ -109,23 +112,23 @@ class Model:
         calibrated: bool = False,
         threads: int | None = None,
     ) -> Floats:
-        """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum.
+        """Return the score of each row, in the order of the rows.
 
         Parameters
         ----------
         X
-            Rows: an array, a sparse matrix, a data frame (columns are matched by name; those of the labels and query
-            ids are ignored) or a `RankingData`, whose rows are in its own order; or a folder, file or pattern of
-            Parquet files or LETOR text, or a list of them, which are streamed.
+            Rows: an array, a sparse matrix, a data frame or a `RankingData`. Columns of a data frame
+            are matched by name, and columns of labels and query ids are ignored. Paths of Parquet
+            files or LETOR text (a folder, file or pattern, or a list of them) are streamed.
         qid, group
-            Which rows belong together: an id per row, the name of a column of a data frame, or sizes in row order.
-            Needed by a model with features within the query, unless X is a `RankingData` or has the query column of
-            the training data; others score each row by itself.
+            Which rows belong together: an id per row, the name of a column of a data frame, or
+            sizes in row order. A model with features within the query needs them, unless X is a
+            `RankingData` or has the query column of the training data.
         contributions
             Return what each column adds to the score, and the expected score as the last column.
         calibrated
-            Return expected labels, or probabilities of relevance, instead of scores: see `Ranker.calibrate`. The order
-            is that of the scores.
+            Return expected labels, or probabilities of relevance, instead of scores; see
+            `Ranker.calibrate`. They have the same order as the scores.
         threads
             Number of threads; all cores by default. The scores do not depend on it.
         """
@@ -138,7 +141,8 @@ class Model:
         if is_path(X):
             if contributions or group is not None:
                 raise ValueError(
-                    "X names files: scores alone can be streamed, and their queries are a column of them."
+                    "X names files: scores alone can be streamed, and their queries are a column of "
+                    "them."
                 )
             scores = self._scores_of_files(X, qid, n_threads)
             return scores if calibration is None else calibration(scores)
@@ -151,7 +155,9 @@ class Model:
     def predict_batches(
         self, path: Any, *, threads: int | None = None, show: Any = None, **options: Any
     ) -> Iterator[Floats]:
-        """Yield scores of rows in files, block by block and in the order of the files, without holding them in memory.
+        """Yield scores of rows in files, block by block and in the order of the files.
+
+        The rows are not held in memory.
 
         Parameters
         ----------
@@ -160,7 +166,8 @@ class Model:
         threads
             Number of threads; all cores by default.
         show
-            Is called with what is being done, the bytes read so far, and the bytes in all.
+            A function to call with the name of the step, the bytes read so far, and the bytes in
+            all.
         options
             Names of columns, as for `rankwright.stream_data`.
         """
@@ -185,7 +192,7 @@ class Model:
         return np.concatenate(list(self.predict_batches(path, qid=qid, threads=threads)))
 
     def _files(self, path: Any, options: Mapping[str, Any]) -> Any:
-        """Files to score; columns are called as in the training data where the options leave them open."""
+        """Return the files to score. Names of columns default to the names in the training data."""
         from rankwright.data.files import DataFiles
 
         named = {name: self.manifest.get(f"{name}_column") for name in ("label", "qid")}
@@ -197,7 +204,8 @@ class Model:
         """Return the calibration, and raise ValueError if there is none."""
         if self.calibration is None:
             raise ValueError(
-                "the model is not calibrated; call calibrate(...) of its Ranker with held-out queries."
+                "the model is not calibrated; call calibrate(...) of its Ranker with held-out "
+                "queries."
             )
         return self.calibration
 
@@ -217,7 +225,7 @@ class Model:
         group: ArrayLike | None = None,
         threads: int | None = None,
     ) -> Explanation:
-        """Explain why row ``a`` of X is above row ``b``, or below it: what each feature adds to the difference.
+        """Explain why row ``a`` of X is above or below row ``b``, by the share of each feature.
 
         Parameters
         ----------
@@ -236,6 +244,8 @@ class Model:
         >>> len(why.features), why.difference == why.score_a - why.score_b
         (136, True)
         """
+        from rankwright.explanation import check_rows, explain_pair
+
         matrix = self.encode(X, qid=qid, group=group, threads=threads)
         check_rows(a, b, matrix.shape[0])
         rows = matrix[[a, b]]
@@ -251,11 +261,13 @@ class Model:
 
     def _shown(self, row: Floats) -> list[Any]:
         """Return the values of a row, categories as their levels; a missing value is NaN."""
-        levels = [self.columns.categories.get(name) for name in self.feature_names]
-        return [
-            value if known is None or not 0 <= value < len(known) else known[int(value)]
-            for value, known in zip(row.tolist(), levels, strict=True)
-        ]
+        shown = []
+        for name, value in zip(self.feature_names, row.tolist(), strict=True):
+            levels = self.columns.categories.get(name)
+            if levels is not None and 0 <= value < len(levels):
+                value = levels[int(value)]
+            shown.append(value)
+        return shown
 
     def rank(self, features: Any, ids: Sequence[Any], *, threads: int | None = 1) -> Ranking:
         """Rank the documents of one query.
@@ -265,15 +277,15 @@ class Model:
         features
             One row per document, as for `predict`; all documents of the query.
         ids
-            What to call each document, in the order of the rows: any values.
+            A name for each document, in the order of the rows: any values.
         threads
-            Number of threads; None for all cores. One is fastest for a few hundred documents.
+            Number of threads; None for all cores. 1 is fastest for a few hundred documents.
 
         Returns
         -------
         Ranking
-            ``ids``, best first, and their ``scores``. Documents with equal scores keep the given order, as in
-            `Ranker.rank`.
+            ``ids``, best first, and their ``scores``. Documents with equal scores keep the given
+            order, as in `Ranker.rank`.
 
         Examples
         --------
@@ -302,10 +314,11 @@ class Model:
     def spread(
         self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, threads: int | None = None
     ) -> Floats:
-        """How far the members of an average differ about each document: the standard deviation of their scores.
+        """Return the standard deviation of the members' scores of each document.
 
-        Only differences within a query matter, so each member's scores are taken from their mean in the query. A value
-        is on the scale of `predict`: where it exceeds the difference of two scores, their order is uncertain.
+        Only differences within a query matter, so each member's mean score in the query is
+        subtracted first. A value is on the scale of `predict`: if it exceeds the difference of two
+        scores, their order is uncertain.
 
         Parameters
         ----------
@@ -323,7 +336,8 @@ class Model:
         counts = self.members
         if len(counts) < 2:
             raise ValueError(
-                "the model is not an average, so there is no spread; train it with Ranker(members=8)."
+                "the model is not an average, so there is no spread; train it with "
+                "Ranker(members=8)."
             )
         n_threads = available_threads(threads)
         qid = self._known_qid(X) if qid is None and group is None else qid
@@ -354,9 +368,9 @@ class Model:
         every: int = 1,
         threads: int | None = None,
     ) -> Iterator[Floats]:
-        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves. See `predict`.
+        """Yield scores after ``every`` trees, twice as many, and so on, for learning curves.
 
-        With Langevin boosting they are those of the training at that point up to a positive factor.
+        With Langevin boosting these are the scores during training times a positive factor.
         """
         n_threads = available_threads(threads)
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
@@ -372,7 +386,10 @@ class Model:
         return gains / gains.sum() if gains.sum() > 0 else gains
 
     def used_columns(self) -> NDArray[np.bool_]:
-        """Whether a tree looks at each column of the data, itself or as a feature within the query."""
+        """Return for each column of the data whether a tree uses it.
+
+        A column counts as used if a feature within the query made from it is used.
+        """
         used = self.forest.importances("split") > 0
         looked_at = used[: len(self.columns.feature_names)].copy()
         columns, targets = self.recipe.steps(self.columns.feature_names)
@@ -389,18 +406,19 @@ class Model:
         leave_out: Sequence[str] = (),
         threads: int | None = None,
     ) -> Any:
-        """Turn rows into the matrix that the trees see, features within the query included.
+        """Turn rows into the matrix for the trees, with features within the query.
 
         Parameters
         ----------
         X, qid, group
             As for `predict`.
         leave_out
-            Columns of a data frame to ignore, besides those of the labels and query ids of the training data.
+            Columns of a data frame to ignore, besides the training data's labels and query ids.
         threads
             Number of threads; all cores by default.
         """
-        if hasattr(X, "check_columns"):  # a RankingData, whose module need not be imported to tell
+        # This is a RankingData. Its module need not be imported to know.
+        if hasattr(X, "check_columns"):
             if qid is not None or group is not None:
                 raise ValueError(
                     "X is a RankingData, which has its queries; leave out qid and group."
@@ -409,7 +427,8 @@ class Model:
             return X.with_features(self.recipe, names=self.columns.feature_names, threads=threads).X
         if is_path(X):
             raise ValueError(
-                "X names files, of which predict alone takes the names; give stream_data(path) here."
+                "X names files, of which predict alone takes the names; give stream_data(path) "
+                "here."
             )
         if self.recipe and qid is None and group is None:
             qid = self._known_qid(X)
@@ -417,8 +436,9 @@ class Model:
         if qid is None and group is None:
             if self.recipe:
                 raise ValueError(
-                    f"the model has features within the query ({self.recipe.names[0]}), so it scores all documents of "
-                    "a query together: pass qid= (one id per row) or group= (rows per query)."
+                    f"the model has features within the query ({self.recipe.names[0]}), so it scores "
+                    "all documents of a query together: pass qid= (one id per row) or group= (rows "
+                    "per query)."
                 )
             return matrix
         queries = Queries.of(matrix.shape[0], named_column(X, qid, "qid"), group)
@@ -431,7 +451,7 @@ class Model:
         return matrix if order is None else matrix[np.argsort(order)]
 
     def _known_qid(self, X: Any) -> str | None:
-        """The query column of the training data, where X is a data frame that has it."""
+        """Return the query column of the training data if X is a data frame that has it."""
         name = self.manifest.get("qid_column")
         return name if name is not None and name in frame_columns(X) else None
 
@@ -444,7 +464,10 @@ class Model:
         return encode_features(X, self.columns)
 
     def save(self, path: PathLike) -> None:
-        """Write the model to a folder, or to a file that ends in ``.zip``; see `rankwright.persistence`."""
+        """Write the model to a folder, or to a file that ends in ``.zip``.
+
+        `rankwright.persistence` describes the files.
+        """
         engine = load_engine(self.manifest["engine"]["name"])
         write_model(path, self.forest.dump(), self.manifest, engine.file_name)
 
@@ -455,7 +478,8 @@ class Model:
 def load(path: PathLike) -> Model:
     """Read a saved model, or the model of a run folder, to predict with.
 
-    Nothing in it is executed. A damaged model, or one of a newer version, is refused with the reason.
+    Loading executes no code of the model. A damaged model, or a model of a newer version, is
+    refused with the reason.
 
     Parameters
     ----------
@@ -499,8 +523,19 @@ def load(path: PathLike) -> Model:
     return model
 
 
+def _calibration(manifest: dict[str, Any]) -> Calibration | None:
+    if manifest.get("calibration") is None:
+        return None
+    from rankwright.calibration import Calibration
+
+    return Calibration.of_manifest(manifest["calibration"])
+
+
 def _columns(manifest: dict[str, Any]) -> Columns:
-    """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
+    """Read the columns and check every entry.
+
+    Without the checks, values of other types would fail later, and less clearly.
+    """
     names, categories = manifest["feature_names"], manifest["categories"]
     label, engine = manifest["label_column"], manifest["engine"]
     checks = {
@@ -520,7 +555,9 @@ def _columns(manifest: dict[str, Any]) -> Columns:
         raise ValueError(
             "the manifest names a column twice, or categories of none; it was damaged."
         )
-    levels = {name: None if known is None else tuple(known) for name, known in categories.items()}
+    levels = {}
+    for name, known in categories.items():
+        levels[name] = None if known is None else tuple(known)
     return Columns(list(names), levels, manifest["named"], manifest["first_index"])
 
 

@@ -1,9 +1,10 @@
-"""Models as files: the engine's trees and a manifest. Nothing in them is executed, and writing is atomic.
+"""Models as files: the engine's trees and a manifest.
 
-A model is a folder with a file of trees (``model.txt`` for LightGBM) and ``manifest.json``, or a ``.zip`` of the two.
-In a folder both files are written beside their places first and then moved, the trees before the manifest; if the
-process dies between the two moves, the new manifest is still there to complete the pair, and the next save does so
-before it writes. So a crash leaves the old model or the new one.
+Loading executes no code of a model, and writing is atomic. A model is a folder with a file of trees
+(``model.txt`` for LightGBM) and ``manifest.json``, or a ``.zip`` of the two. In a folder both files
+are written beside their places first and then moved, the trees before the manifest. If the process
+dies between the two moves, the new manifest is still there to complete the pair, and the next save
+does so before it writes. So a crash leaves the old model or the new one.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ MANIFEST = "manifest.json"
 _WAITING = f"{MANIFEST}.new"
 _MOST_MANIFEST_BYTES = 1 << 28
 _MOST_MODEL_BYTES = 1 << 32
-_LONGEST_NAME = 60  # characters of a file name, at most four bytes each
+# Characters of a file name, with at most four bytes each.
+_LONGEST_NAME = 60
 
 
 def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_name: str) -> None:
-    """Write a model; the manifest gets the format version, and name and hash of the file of trees."""
+    """Write a model, and add format version, file name and hash of the trees to the manifest."""
     target = Path(path)
     complete = {
         "format_version": FORMAT_VERSION,
@@ -59,16 +61,13 @@ def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_n
     try:
         for name, data in new_files.items():
             (target / name).unlink(missing_ok=True)
-            with (
-                naming(target / name),
-                open(target / name, "xb") as file,
-            ):  # never follows a link that was put there
+            # Mode "x" never follows a link that was put there.
+            with naming(target / name), open(target / name, "xb") as file:
                 file.write(data)
                 sync(file)
         os.replace(target / f"{file_name}.new", target / file_name)
-    except (
-        BaseException
-    ):  # a full disk, for example: leave what was there before, unless the trees were moved already
+    except BaseException:
+        # The disk may be full, for example. Leave the old model, unless the trees were moved.
         if _interrupted_save(target) is None:
             for name in new_files:
                 (target / name).unlink(missing_ok=True)
@@ -115,19 +114,23 @@ def read_model(path: PathLike) -> tuple[bytes, dict[str, Any]]:
         )
     if version > FORMAT_VERSION:
         raise ValueError(
-            f"{source} was written in format {version} by rankwright {manifest.get('rankwright', '?')}; this "
-            f"version reads up to {FORMAT_VERSION}. Upgrade rankwright to load it."
+            f"{source} was written in format {version} by rankwright "
+            f"{manifest.get('rankwright', '?')}; this version reads up to {FORMAT_VERSION}. Upgrade "
+            "rankwright to load it."
         )
     if not _belongs(content, manifest):
         raise ValueError(
-            f"{source}: {file_name} does not have the hash that the manifest states; it was changed or damaged. "
-            "Restore the file or save the model again."
+            f"{source}: {file_name} does not have the hash that the manifest states; it was changed "
+            "or damaged. Restore the file or save the model again."
         )
     return content, manifest
 
 
 def has_model(folder: PathLike) -> bool:
-    """Tell whether a folder holds a saved model; one whose first save ended before it moved its trees does not."""
+    """Return True if a folder holds a saved model.
+
+    A folder whose first save ended before it moved the trees does not.
+    """
     return (Path(folder) / MANIFEST).exists() or _interrupted_save(Path(folder)) is not None
 
 
@@ -146,13 +149,14 @@ def _unpack(archive: zipfile.ZipFile, name: str, most: int, source: Path) -> byt
         content = file.read(most + 1)
     if len(content) > most:
         raise ValueError(
-            f"{source}: {name} unpacks to more than {most >> 20} MB; it was damaged, or made to harm."
+            f"{source}: {name} unpacks to more than {most >> 20} MB; it was damaged, or made to "
+            "harm."
         )
     return content
 
 
 def _interrupted_save(folder: Path) -> dict[str, Any] | None:
-    """Return the manifest of a save that moved its trees and then died; any other that waits is unfinished."""
+    """Return the manifest of a save that moved its trees and then died."""
     try:
         manifest = _parse(folder / _WAITING)
         content = read_plain(folder / _model_file(manifest, folder), _MOST_MODEL_BYTES)
@@ -184,12 +188,12 @@ def _parse(file: Path, content: bytes | None = None) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Turn what JSON does not know into what it knows."""
+    """Turn values of other types into types that JSON has."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     raise ValueError(
-        f"a {type(value).__name__} ({value!r}) cannot be saved in {MANIFEST}; use text or numbers for parameters and "
-        "categories."
+        f"a {type(value).__name__} ({value!r}) cannot be saved in {MANIFEST}; use text or numbers "
+        "for parameters and categories."
     )

@@ -1,6 +1,7 @@
-"""The metrics and the log of a run, which grow while it trains.
+"""The metrics and the log of a run. They grow during the training.
 
-Lines are appended; a training that resumes keeps those up to its checkpoint and writes the others again.
+Lines are appended. A training that resumes keeps the lines up to its checkpoint and writes the
+later ones again.
 """
 
 from __future__ import annotations
@@ -34,32 +35,29 @@ class Recorder:
         self._folder = folder
         self._parts = parts
         self._started = False
-        self._before = 0.0  # seconds before this training resumed
+        # Seconds before this training resumed.
+        self._before = 0.0
         self._logged = time.perf_counter()
 
     def __call__(self, progress: Progress) -> None:
         """Write the metrics after an iteration."""
-        if progress.stage:  # another pass, whose curves are not those of the run
-            if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
-                self._logged = time.perf_counter()
-                self.log(f"{progress.stage}: {progress.iteration}/{progress.n_estimators} trees")
+        trees = f"{progress.iteration}/{progress.n_estimators} trees"
+        if progress.stage:
+            # The curves of this pass are not the curves of the run.
+            self._log_now_and_then(f"{progress.stage}: {trees}")
             return
         if not self._started:
             self._keep(progress.iteration - 1, progress.history)
             if progress.iteration > 1:
                 self.log(f"resuming after {progress.iteration - 1} iterations")
         self._write(progress.iteration, self._before + progress.seconds, progress.history)
-        if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
-            self._logged = time.perf_counter()
-            latest = [
-                f"{part} {name} {curve[-1]:.4f}"
-                for part, curves in zip(self._parts, progress.history, strict=True)
-                for name, curve in curves.items()
-            ]
-            self.log(", ".join([f"{progress.iteration}/{progress.n_estimators} trees", *latest]))
+        latest = [trees]
+        for part, curves in zip(self._parts, progress.history, strict=True):
+            latest += [f"{part} {name} {curve[-1]:.4f}" for name, curve in curves.items()]
+        self._log_now_and_then(", ".join(latest))
 
     def complete(self, ranker: Ranker) -> None:
-        """Write the lines that are missing, if a training was interrupted after a tree and before its line."""
+        """Write the lines that are missing if Ctrl-C came after a tree and before its line."""
         if not self._started or ranker.interrupted_:
             history = list(ranker.evals_result_.values())
             done = len(next(iter(history[0].values()))) if history else len(ranker.learning_rates_)
@@ -70,8 +68,13 @@ class Recorder:
         with appending(self._folder / LOG) as file:
             file.write(f"{now()}  {text}\n")
 
+    def _log_now_and_then(self, text: str) -> None:
+        if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
+            self._logged = time.perf_counter()
+            self.log(text)
+
     def _keep(self, iterations: int, history: _History) -> None:
-        """Keep the lines of these iterations; those that were lost are written again, without their time."""
+        """Keep the lines of these iterations, and write lost lines again without their time."""
         rows = read_history(self._folder / METRICS)[:iterations]
         with replacing(self._folder / METRICS) as file:
             for row in rows:
@@ -108,20 +111,16 @@ def _line(row: Mapping[str, Any]) -> str:
 def read_history(path: Path) -> list[dict[str, Any]]:
     """Read the metrics of each iteration; a last line that is incomplete is left out."""
     text = read_plain(path, _MOST_HISTORY_BYTES).decode(errors="replace")
+    # A last line without an end is incomplete.
+    lines = text.split("\n")[:-1]
     rows = []
-    for number, line in enumerate(
-        text.split("\n")[:-1], start=1
-    ):  # a last line without an end is incomplete
+    for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-            parts = {
-                part: values for part, values in row.items() if part not in ("iteration", "seconds")
-            }
-            filled = {
-                part: {k: math.nan if v is None else v for k, v in parts[part].items()}
-                for part in parts
-            }
-            rows.append({"iteration": row["iteration"], "seconds": row["seconds"], **filled})
+            read = {"iteration": row.pop("iteration"), "seconds": row.pop("seconds")}
+            for part, values in row.items():
+                read[part] = {k: math.nan if v is None else v for k, v in values.items()}
+            rows.append(read)
         except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
             raise ValueError(
                 f"{path}, line {number}: expected the metrics of an iteration; it was damaged."

@@ -45,41 +45,23 @@ if TYPE_CHECKING:
 RUN_VERSION = 1
 _MANIFEST, _CONFIG, _ENVIRONMENT = "manifest.json", "config.toml", "environment.json"
 _MODEL, _CHECKPOINT = "model", "checkpoint"
-_OURS = (
-    _MODEL,
-    _CHECKPOINT,
-    METRICS,
-    LOG,
-    _CONFIG,
-    _ENVIRONMENT,
-    _MANIFEST,
-)  # the manifest goes last
-_FREE = ("n_jobs", "verbose", "checkpoint")  # parameters that do not change the model
+# The manifest goes last.
+_OURS = (_MODEL, _CHECKPOINT, METRICS, LOG, _CONFIG, _ENVIRONMENT, _MANIFEST)
+# Parameters that do not change the model.
+_FREE = ("n_jobs", "verbose", "checkpoint")
+# Options of `read_data`.
 _READING = (
-    "label",
-    "qid",
-    "weight",
-    "drop",
-    "categorical",
-    "fields",
-    "docid",
-    "query_text",
-    "zero_based",
+    *("label", "qid", "weight", "drop", "categorical"),
+    *("fields", "docid", "query_text", "zero_based"),
+)
+# Packages with versions that a run records.
+_PACKAGES = (
+    *("rankwright", "numpy", "scipy", "numba"),
+    *("lightgbm", "scikit-learn", "pyarrow", "narwhals"),
 )
 _MOST_BYTES = 1 << 26
-_LONG_KEY = re.compile(
-    r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){100}"""
-)  # reading one takes time with its square
-_PACKAGES = (
-    "rankwright",
-    "numpy",
-    "scipy",
-    "numba",
-    "lightgbm",
-    "scikit-learn",
-    "pyarrow",
-    "narwhals",
-)
+# The time to read a long dotted key grows with the square of its length.
+_LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){100}""")
 
 
 class Run:
@@ -92,17 +74,20 @@ class Run:
     name : str
         Its name.
     manifest : dict
-        Status, data, times and versions; ``manifest["status"]`` is ``"training"``, ``"interrupted"`` or ``"finished"``.
+        Status, data, times and versions; ``manifest["status"]`` is ``"training"``,
+        ``"interrupted"`` or ``"finished"``.
     config : dict
         Parameters of the Ranker, and under ``"clicks"`` the arguments of ``fit`` about them.
     history : list of dict
-        One per iteration: ``{"iteration": 1, "seconds": 0.1, "train": {"ndcg@10": 0.4}, "valid": {"ndcg@10": 0.3}}``;
-        ``"valid"`` only where there was validation data, ``"train"`` unless weights differ within a query. Seconds
-        count from the start of training; None where a crash lost them.
+        One entry per iteration, for example ``{"iteration": 1, "seconds": 0.1, "train":
+        {"ndcg@10": 0.4}, "valid": {"ndcg@10": 0.3}}``. ``"valid"`` is there if there was validation
+        data, and ``"train"`` unless weights differ within a query. Seconds count from the start of
+        training; they are None if a crash lost them.
     environment : dict
         Python, packages and machine.
     times : dict
-        Seconds of each phase: ``"read"``, ``"gradients"``, ``"trees"``, ``"leaves"``, ``"evaluation"``, ``"write"``.
+        Seconds of each phase: ``"read"``, ``"gradients"``, ``"trees"``, ``"leaves"``,
+        ``"evaluation"``, ``"write"``.
     ranker : Ranker
         The model, read on first use.
 
@@ -125,31 +110,34 @@ class Run:
 
     @classmethod
     def open(cls, path: PathLike) -> Run:
-        """Open a run folder; anything else, and one of a newer version, is refused with the reason."""
+        """Open a run folder; other folders, and runs of a newer version, are refused."""
         folder = Path(path)
         if not folder.exists():
             raise FileNotFoundError(f"there is no run folder at {folder}.")
         if not is_run(folder):
             raise ValueError(
-                f"{folder} is not a run folder: it has no {_MANIFEST} of one. Make one with train_run."
+                f"{folder} is not a run folder: it has no {_MANIFEST} of one. Make one with "
+                "train_run."
             )
         manifest = _json(folder / _MANIFEST)
         written = manifest.get("run_version")
         if not isinstance(written, int) or written < 1:
             raise ValueError(
-                f"{folder / _MANIFEST}: run_version is {written!r}, not a number from 1; it was damaged."
+                f"{folder / _MANIFEST}: run_version is {written!r}, not a number from 1; it was "
+                "damaged."
             )
         if written > RUN_VERSION:
             raise ValueError(
-                f"{folder} was written by a newer version, rankwright {manifest.get('rankwright', '?')} (run format "
-                f"{written}; this one reads up to {RUN_VERSION}). Upgrade rankwright to use it."
+                f"{folder} was written by a newer version, rankwright "
+                f"{manifest.get('rankwright', '?')} (run format {written}; this one reads up to "
+                f"{RUN_VERSION}). Upgrade rankwright to use it."
             )
         _check_manifest(folder / _MANIFEST, manifest)
         return cls(folder, manifest)
 
     @classmethod
     def find(cls, path: PathLike) -> Run | None:
-        """Open the run folder at a path where one may be created; None if there is nothing yet."""
+        """Open the run folder at a path, or return None if a run can be created there."""
         folder = Path(path)
         if folder.is_dir() and not is_run(folder) and any(folder.iterdir()):
             raise ValueError(
@@ -211,9 +199,8 @@ class Run:
 
 
 def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
-    """Raise ValueError where an entry that is used is not of its type; other entries are only shown."""
-    described = manifest.get("data", {})
-    times = manifest.get("times", {})
+    """Raise ValueError if an entry that is used has another type; other entries are only shown."""
+    described, times = manifest.get("data", {}), manifest.get("times", {})
     checks = {
         "status": manifest.get("status", "training") in ("training", "interrupted", "finished"),
         "data": isinstance(described, dict)
@@ -228,7 +215,8 @@ def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     for name, valid in checks.items():
         if not valid:
             raise ValueError(
-                f"{path}: {name} is {str(manifest.get(name))[:60]!r}, which no run has; it was damaged."
+                f"{path}: {name} is {str(manifest.get(name))[:60]!r}, which no run has; it was "
+                "damaged."
             )
 
 
@@ -237,17 +225,18 @@ def _is_texts(values: Any) -> bool:
 
 
 def _is_reading(options: Any) -> bool:
-    """Tell whether these can be keyword arguments of `read_data`."""
-    return isinstance(options, dict) and all(
-        isinstance(value, bool)
-        if name == "zero_based"
-        else isinstance(value, str) or _is_texts(value)
-        for name, value in options.items()
-    )
+    """Return True if these can be keyword arguments of `read_data`."""
+
+    def fits(name: str, value: Any) -> bool:
+        if name == "zero_based":
+            return isinstance(value, bool)
+        return isinstance(value, str) or _is_texts(value)
+
+    return isinstance(options, dict) and all(fits(*option) for option in options.items())
 
 
 def is_run(path: PathLike) -> bool:
-    """Tell whether a folder is a run folder, of whichever version, even a damaged one."""
+    """Return True if a folder is a run folder, of any version and even if it is damaged."""
     folder = Path(path)
     try:
         return "run_version" in _json(folder / _MANIFEST)
@@ -278,26 +267,29 @@ def train_run(
 ) -> Run:
     """Train a Ranker in a run folder, or resume a training that was interrupted.
 
-    A folder with a finished run of the same parameters and data is returned as it is. Ctrl-C keeps the trees so far
-    as a model, and the same call resumes from there. One training at a time uses a folder: another is refused, and
-    told which process has it.
+    A folder with a finished run of the same parameters and data is returned as it is. Ctrl-C keeps
+    the trees so far as a model, and the same call resumes from there. Only one training at a time
+    uses a folder: a second one is refused with the process that has the folder.
 
     Parameters
     ----------
     path
-        The folder: a new one, an empty one, or that of the same training.
+        The folder: a new one, an empty one, or the folder of the same training.
     train, valid
-        Data; metrics of both are recorded (of ``train`` only if its weights are the same within each query), and early
-        stopping watches ``valid``.
+        Data. Metrics of both are recorded (of ``train`` only if its weights are the same within
+        each query), and early stopping watches ``valid``.
     parameters
-        Those of `Ranker`. ``checkpoint`` may choose ``trees`` and ``seconds`` between checkpoints, not a path.
+        Parameters of `Ranker`. ``checkpoint`` may choose ``trees`` and ``seconds`` between
+        checkpoints, but no path.
     clicks
-        Where the labels are clicks: arguments of ``Ranker.fit`` about them, ``position`` for example, which name fields
-        of ``train``.
+        If the labels are clicks: arguments of ``Ranker.fit`` about them, for example ``position``,
+        that name fields of ``train``.
     sources
-        What the manifest shall say about where the data came from: ``paths``, ``reading``, ``seconds`` of reading.
+        Entries of the manifest about the source of the data: ``paths``, ``reading``, ``seconds`` of
+        reading.
     overwrite
-        Whether to replace the run that is there; files that are not a run's are never touched.
+        Whether to replace the run that is there. Files that do not belong to a run are never
+        touched.
     verbose
         1 shows progress, 0 nothing.
     cluster
@@ -309,100 +301,80 @@ def train_run(
     >>> from rankwright import make_web_search
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     data = make_web_search(20, seed=1)
-    ...     run = train_run(folder + "/run", data, parameters={"n_estimators": 2, "n_jobs": 1}, verbose=0)
-    ...     same = train_run(folder + "/run", data, parameters={"n_estimators": 2, "n_jobs": 1}, verbose=0)
+    ...     parameters = {"n_estimators": 2, "n_jobs": 1}
+    ...     run = train_run(folder + "/run", data, parameters=parameters, verbose=0)
+    ...     same = train_run(folder + "/run", data, parameters=parameters, verbose=0)
     ...     same.manifest["started"] == run.manifest["started"], run.ranker.best_iteration_
     (True, 2)
     """
+    folder, clicks, sources = Path(path), dict(clicks or {}), dict(sources or {})
     config = run_config(parameters, clicks)
-    described = {
-        name: _describe(data)
-        for name, data in (("train", train), ("valid", valid))
-        if data is not None
-    }
-    with locked_folder(Path(path), "a training"):
-        return _train_locked(
-            Path(path),
-            train,
-            valid,
-            parameters,
-            clicks or {},
-            sources,
-            overwrite,
-            verbose,
-            config,
-            described,
-            cluster,
-        )
+    described = {"train": _describe(train)}
+    if valid is not None:
+        described["valid"] = _describe(valid)
+    with locked_folder(folder, "a training"):
+        remove_parts(folder)
+        earlier = Run.find(folder)
+        if earlier is not None and overwrite:
+            _remove(folder)
+            earlier = None
+        if earlier is None:
+            _create(folder, config, described, sources)
+        else:
+            check_same(earlier, config, described)
+            if earlier.finished:
+                return earlier
+        ranker = _ranker_in(folder, parameters, verbose)
+        watched = {} if valid is None else {"valid": valid}
+        if train.one_weight_per_query and train.labels:
+            # A mean over queries needs a weight of each query, and a metric needs labels.
+            watched["train"] = train
+        recorder = Recorder(folder, list(watched))
+        with _remove_on_failure(folder):
+            recorder.log("training starts" if earlier is None else "training resumes")
+            ranker.fit(
+                train,
+                eval_set=list(watched.values()),
+                callbacks=[recorder],
+                cluster=cluster,
+                **clicks,
+            )
+            recorder.complete(ranker)
+            run = _save(folder, ranker, recorder, float(sources.get("seconds", 0.0)))
+        if run.finished:
+            shutil.rmtree(folder / _CHECKPOINT, ignore_errors=True)
+    return run
 
 
-def _train_locked(
-    folder: Path,
-    train: RankingData | DataFiles,
-    valid: RankingData | DataFiles | None,
-    parameters: Mapping[str, Any],
-    clicks: Mapping[str, Any],
-    sources: Mapping[str, Any] | None,
-    overwrite: bool,
-    verbose: int,
-    config: dict[str, Any],
-    described: dict[str, Any],
-    cluster: Any,
-) -> Run:
-    """Train in a folder that no other training uses meanwhile."""
+def _ranker_in(folder: Path, parameters: Mapping[str, Any], verbose: int) -> Ranker:
+    """Return a ranker with its checkpoint in the folder."""
     from rankwright.ranker import Ranker
 
-    remove_parts(folder)
-    earlier = Run.find(folder)
-    if earlier is not None and overwrite:
-        _remove(folder)
-        earlier = None
-    if earlier is None:
-        _create(folder, config, described, dict(sources or {}))
-    else:
-        check_same(earlier, config, described)
-        if earlier.finished:
-            return earlier
-    chosen = {k: v for k, v in (parameters.get("checkpoint") or {}).items() if k != "path"}
-    ranker = Ranker(
-        **{**parameters, "checkpoint": {"path": folder / _CHECKPOINT, **chosen}, "verbose": verbose}
+    intervals = parameters.get("checkpoint") or {}
+    checkpoint = {**intervals, "path": folder / _CHECKPOINT}
+    return Ranker(**{**parameters, "checkpoint": checkpoint, "verbose": verbose})
+
+
+def _save(folder: Path, ranker: Ranker, recorder: Recorder, read_seconds: float) -> Run:
+    """Save the model, and complete the manifest of the run."""
+    began = time.perf_counter()
+    ranker.save(folder / _MODEL)
+    status = "interrupted" if ranker.interrupted_ else "finished"
+    recorder.log(
+        f"{status} after {recorder.lines} iterations; the model has {ranker.best_iteration_} trees"
     )
-    watched = {} if valid is None else {"valid": valid}
-    if (
-        train.one_weight_per_query and train.labels
-    ):  # a mean over queries needs one weight each, and a metric labels
-        watched["train"] = train
-    recorder = Recorder(folder, list(watched))
-    with _remove_on_failure(folder):
-        recorder.log("training starts" if earlier is None else "training resumes")
-        ranker.fit(
-            train, eval_set=list(watched.values()), callbacks=[recorder], cluster=cluster, **clicks
-        )
-        recorder.complete(ranker)
-        began = time.perf_counter()
-        ranker.save(folder / _MODEL)
-        status = "interrupted" if ranker.interrupted_ else "finished"
-        recorder.log(
-            f"{status} after {recorder.lines} iterations; the model has {ranker.best_iteration_} trees"
-        )
-        manifest = _json(folder / _MANIFEST)
-        manifest |= {
-            "status": status,
-            "ended": now(),
-            "iterations": recorder.lines,
-            "best_iteration": ranker.best_iteration_,
-            "objective": str(ranker.objective_),
-            "metrics": [str(metric) for metric in ranker.metrics_],
-            "seed": ranker.manifest_["seed"],
-            "times": {
-                "read": float((sources or {}).get("seconds", 0.0)),
-                **ranker.times_,
-                "write": time.perf_counter() - began,
-            },
-        }
-        _write_json(folder / _MANIFEST, manifest)
-    if status == "finished":
-        shutil.rmtree(folder / _CHECKPOINT, ignore_errors=True)
+    manifest = _json(folder / _MANIFEST)
+    manifest |= {
+        "status": status,
+        "ended": now(),
+        "iterations": recorder.lines,
+        "best_iteration": ranker.best_iteration_,
+        "objective": str(ranker.objective_),
+        "metrics": [str(metric) for metric in ranker.metrics_],
+        "seed": ranker.manifest_["seed"],
+        "times": {"read": read_seconds, **ranker.times_, "write": time.perf_counter() - began},
+    }
+    _write_json(folder / _MANIFEST, manifest)
     run = Run(folder, manifest)
     run.__dict__["ranker"] = ranker
     return run
@@ -411,16 +383,18 @@ def _train_locked(
 def run_config(
     parameters: Mapping[str, Any], clicks: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """All parameters of the Ranker as plain values, those that are None left out; raise where one cannot be used.
+    """Return all parameters of the Ranker that are not None, as plain values.
 
-    The arguments of ``fit`` about clicks are in a table of their own.
+    The arguments of ``fit`` about clicks are in a table of their own. Raise ValueError if a
+    parameter cannot be used.
     """
     from rankwright.ranker import Ranker
 
-    chosen = parameters.get("checkpoint")
-    if chosen is not None and (not isinstance(chosen, Mapping) or "path" in chosen):
+    intervals = parameters.get("checkpoint")
+    if intervals is not None and (not isinstance(intervals, Mapping) or "path" in intervals):
         raise ValueError(
-            "a run keeps its checkpoint in its own folder; choose only trees and seconds of checkpoint."
+            "a run keeps its checkpoint in its own folder; choose only trees and seconds of "
+            "checkpoint."
         )
     ranker = Ranker(**{**parameters, "checkpoint": None})
     ranker.check_params()
@@ -428,27 +402,20 @@ def run_config(
         raise ValueError(
             "a run needs a random_state, or it could not be resumed after an interruption; set one."
         )
-    config = {
-        k: _plain(v)
-        for k, v in ranker.get_params(deep=False).items()
-        if v is not None and k != "verbose"
-    }
-    return (
-        config
-        | ({} if chosen is None else {"checkpoint": dict(chosen)})
-        | _click_columns(clicks or {})
-    )
-
-
-def _click_columns(clicks: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in clicks.items() if value is not None}
-    for name, value in given.items():
-        names = value if isinstance(value, list | tuple) else [value]
-        if name in ("position", "propensity") and not all(isinstance(one, str) for one in names):
+    config: dict[str, Any] = _plain(ranker.get_params(deep=False))
+    del config["verbose"]
+    if intervals is not None:
+        config["checkpoint"] = dict(intervals)
+    given = {name: value for name, value in (clicks or {}).items() if value is not None}
+    for name in given.keys() & {"position", "propensity"}:
+        names = given[name] if isinstance(given[name], list | tuple) else [given[name]]
+        if not _is_texts(list(names)):
             raise ValueError(
                 f"{name} of a run names fields of the training data, so that it can be resumed."
             )
-    return {"clicks": _plain(given)} if given else {}
+    if given:
+        config["clicks"] = _plain(given)
+    return config
 
 
 def read_config(path: PathLike) -> dict[str, Any]:
@@ -459,9 +426,8 @@ def read_config(path: PathLike) -> dict[str, Any]:
         if _LONG_KEY.search(text):
             raise RecursionError
         return tomllib.loads(text)
-    except (
-        ValueError
-    ) as error:  # also of bytes that are not text, and of numbers of thousands of digits
+    except ValueError as error:
+        # Bytes that are not text, and numbers of thousands of digits, raise it too.
         raise ValueError(f"{path} is not valid TOML: {str(error).rstrip('.')}.") from None
     except RecursionError:
         raise ValueError(f"{path} is nested too deeply to be read; it was damaged.") from None
@@ -470,26 +436,25 @@ def read_config(path: PathLike) -> dict[str, Any]:
 def check_same(
     run: Run, config: Mapping[str, Any], described: Mapping[str, Any] | None = None
 ) -> None:
-    """Raise ValueError unless a run has these parameters and, where they are described, these data."""
-    ours, theirs = (
-        {k: v for k, v in one.items() if k not in _FREE} for one in (run.config, config)
-    )
-    differing = sorted(k for k in ours.keys() | theirs.keys() if ours.get(k) != theirs.get(k))
-    if differing:
-        name = differing[0]
-        there, here = (repr(one[name]) if name in one else "not set" for one in (ours, theirs))
-        raise ValueError(
-            f"{run.path} is a run with other parameters ({name} is {there} there and {here} here); choose another "
-            "folder, or overwrite it (--force)."
+    """Raise ValueError unless a run has these parameters and, if data is described, this data."""
+    for name in sorted((run.config.keys() | config.keys()) - set(_FREE)):
+        there, here = (
+            repr(values[name]) if name in values else "not set" for values in (run.config, config)
         )
+        if run.config.get(name) != config.get(name):
+            raise ValueError(
+                f"{run.path} is a run with other parameters ({name} is {there} there and {here} "
+                "here); choose another folder, or overwrite it (--force)."
+            )
     if described is None:
         return
     recorded = run.manifest.get("data", {})
     for name in ("train", "valid"):
-        prints = [one.get(name, {}).get("fingerprint") for one in (recorded, described)]
-        if prints[0] != prints[1]:
+        there, here = (values.get(name, {}).get("fingerprint") for values in (recorded, described))
+        if there != here:
             raise ValueError(
-                f"{run.path} is a run with other {name} data; choose another folder, or overwrite it (--force)."
+                f"{run.path} is a run with other {name} data; choose another folder, or overwrite "
+                "it (--force)."
             )
 
 
@@ -521,15 +486,17 @@ def _create(
         (part / LOG).touch()
         if not folder.exists():
             os.replace(part, folder)
-        else:  # empty, or with files of the user's beside a run that was removed
-            for name in (one for one in _OURS if (part / one).exists()):
-                os.replace(part / name, folder / name)
+        else:
+            # It is empty, or has files of the user beside a run that was removed.
+            for name in _OURS:
+                if (part / name).exists():
+                    os.replace(part / name, folder / name)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
 def _remove(folder: Path) -> None:
-    """Remove what makes a folder a run folder, and the folder itself if nothing else is in it."""
+    """Remove the files of a run, and the folder itself if it is empty then."""
     for name in _OURS:
         if (folder / name).is_dir():
             shutil.rmtree(folder / name)
@@ -541,7 +508,7 @@ def _remove(folder: Path) -> None:
 
 @contextmanager
 def _remove_on_failure(folder: Path) -> Iterator[None]:
-    """Remove a run that failed before there was anything to resume from."""
+    """Remove a run that failed before it could be resumed."""
     try:
         yield
     except BaseException:
@@ -551,29 +518,34 @@ def _remove_on_failure(folder: Path) -> Iterator[None]:
 
 
 def _describe(data: Any) -> dict[str, Any]:
-    if not hasattr(data, "queries"):  # files, which only workers read
-        described: dict[str, Any] = data.description()
+    described: dict[str, Any]
+    if not hasattr(data, "queries"):
+        # These are files that only workers read.
+        described = data.description()
         return described
     from rankwright.training.checkpoint import fingerprint
 
-    return {
+    described = {
         "rows": data.n_rows,
         "queries": data.n_queries,
         "features": len(data.feature_names),
         "fingerprint": fingerprint(data),
-        **({"labels": list(data.label_names)} if len(data.label_names) != 1 else {}),
-        **({} if data.pairs is None else {"pairs": len(data.pairs)}),
     }
+    if len(data.label_names) != 1:
+        described["labels"] = list(data.label_names)
+    if data.pairs is not None:
+        described["pairs"] = len(data.pairs)
+    return described
 
 
 def _plain(value: Any) -> Any:
-    """Turn a parameter into what TOML can hold."""
+    """Turn a parameter into values that TOML can hold; entries that are None are left out."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items() if v is not None}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, bool | int | float | str) else str(value)
 
 

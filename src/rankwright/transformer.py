@@ -16,24 +16,26 @@ from rankwright.support.frames import as_frame
 
 
 class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Adds features that compare a document with the others of its query.
+    """Adds features that compare a document with the other documents of its query.
 
-    Whether a score of 12 is high depends on the scores of the other documents. For the values x of a column in a query:
+    Whether a score of 12 is high depends on the scores of the other documents. For the values x of
+    a column in a query:
 
     - ``rank``: 1 for the largest; equal values share the mean of their ranks.
-    - ``z``: (x - mean) / standard deviation, 0 where all are equal.
+    - ``z``: (x - mean) / standard deviation, or 0 if all are equal.
     - ``gap``: max - x.
-    - ``share``: x / sum of |x|, 0 where all are 0.
-    - ``mean``, ``max``: the query's own level.
+    - ``share``: x / sum of |x|, or 0 if all are 0.
+    - ``mean``, ``max``: the level of the query.
 
-    Missing values are left out and stay missing. Values are rounded to 32 bits, and do not depend on the order of rows.
-    `Ranker` has the same as its parameter ``within_query``, and keeps the recipe in the model.
+    Missing values are left out and stay missing. Values are rounded to 32 bits, and do not depend on
+    the order of rows. `Ranker` has the same features as its parameter ``within_query``, and keeps
+    the recipe in the model.
 
     Parameters
     ----------
     features
-        One or several of these for all columns but the categorical ones, such as ``"rank"`` or ``["rank", "z"]``, or a
-        dict of them by column, such as ``{"bm25": ["rank", "gap"]}``.
+        One or several of these for all columns but the categorical ones, for example ``"rank"`` or
+        ``["rank", "z"]``, or a dict of them by column, for example ``{"bm25": ["rank", "gap"]}``.
 
     Examples
     --------
@@ -48,7 +50,7 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ['f0', 'f0 [rank]', 'f0 [gap]']
     """
 
-    # scikit-learn's metadata routing passes query ids on without being asked.
+    # scikit-learn's metadata routing passes query ids on without a request by the user.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012  # scikit-learn reads it from the class
     __metadata_request__transform = {"qid": True}  # noqa: RUF012
 
@@ -71,7 +73,7 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any, *, qid: Any = None, group: ArrayLike | None = None) -> Any:
-        """Return the columns, categories as codes, with the features behind them, in the order of the rows.
+        """Return the columns, with categories as codes, and the features behind them.
 
         Parameters
         ----------
@@ -84,7 +86,8 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if not self.columns_.named and len(shape) == 2 and shape[1] != self.n_features_in_:
             raise ValueError(
-                f"X has {shape[1]} features, but WithinQuery is expecting {self.n_features_in_} features as input."
+                f"X has {shape[1]} features, but WithinQuery is expecting {self.n_features_in_} "
+                "features as input."
             )
         matrix = encode_features(X, self.columns_)
         queries = Queries.of(matrix.shape[0], qid, group)
@@ -101,23 +104,24 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.fit(X, y).transform(X, qid=qid, group=group)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns of the result, such as ``bm25 [rank]``.
+        """Return the names of the columns of the result, for example ``bm25 [rank]``.
 
-        ``input_features`` names the columns of an array, as an earlier step of a pipeline does; names that ``fit`` has
-        seen must be the same.
+        ``input_features`` names the columns of an array, as an earlier step of a pipeline does.
+        They must be the same as the names in ``fit``, if there were names.
         """
         check_is_fitted(self)
-        own = self.columns_.feature_names
+        names = self.columns_.feature_names
         if input_features is None:
-            return np.array([*own, *self.recipe_.names], dtype=object)
+            return np.array([*names, *self.recipe_.names], dtype=object)
         given = [str(name) for name in input_features]
-        if len(given) != len(own):
+        if len(given) != len(names):
             raise ValueError(
-                f"input_features should have length equal to number of features ({len(own)}), got {len(given)}"
+                f"input_features should have length equal to number of features ({len(names)}), got "
+                f"{len(given)}"
             )
-        if self.columns_.named and given != own:
+        if self.columns_.named and given != names:
             raise ValueError("input_features is not equal to feature_names_in_")
-        renamed = dict(zip(own, given, strict=True))
+        renamed = dict(zip(names, given, strict=True))
         sources = tuple((renamed[name], kinds) for name, kinds in self.recipe_.sources)
         return np.array([*given, *Recipe(sources).names], dtype=object)
 

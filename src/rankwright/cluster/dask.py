@@ -1,4 +1,4 @@
-"""Workers by Dask. Nothing else knows it: another scheduler needs these functions and no more."""
+"""Workers by Dask. Only this module knows Dask: another scheduler needs the same functions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ from rankwright.cluster.pieces import Loaded, Piece, load
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles
 
-_SECONDS_TO_STOP = 60.0  # for the workers that are left, once one is lost
-_SECONDS_BETWEEN_LOOKS = 1.0  # at the list of workers
-_SECONDS_TO_NOTICE = 10.0  # that a worker is gone, once another has lost its connection
-_PIECES_PER_WORKER = 4  # of data that is spread from here
+# Seconds that workers have to stop after another one was lost.
+_SECONDS_TO_STOP = 60.0
+# Seconds between two looks at the list of workers.
+_SECONDS_BETWEEN_LOOKS = 1.0
+# Seconds to notice that a worker is gone, after another one has lost its connection.
+_SECONDS_TO_NOTICE = 10.0
+# Pieces of data that is spread from the client.
+_PIECES_PER_WORKER = 4
 
 
 class LostWorker(Exception):
@@ -36,17 +40,18 @@ class Worker(NamedTuple):
 
 
 def require() -> None:
-    """Raise ImportError, with the extra to install, unless Dask and XGBoost can be imported."""
+    """Raise ImportError with the extra to install if Dask or XGBoost is missing."""
     for module in ("distributed", "dask", "xgboost"):
         if find_spec(module) is None:
             raise ImportError(
-                f'a cluster needs {module}, which is not installed: pip install "rankwright[cluster]".'
+                f"a cluster needs {module}, which is not installed: pip install "
+                '"rankwright[cluster]".'
             )
 
 
 @contextmanager
 def connect(where: Any, threads: int) -> Iterator[Any]:
-    """Return a client: the given one, one of the scheduler at an address, or one of new workers on this machine."""
+    """Return a client: the given one, or a new one for an address or for workers started here."""
     from distributed import Client, LocalCluster
 
     if isinstance(where, Client):
@@ -57,56 +62,276 @@ def connect(where: Any, threads: int) -> Iterator[Any]:
             yield client
         return
     n_workers = threads if where == "local" else int(where)
-    options: dict[str, Any] = {
-        "threads_per_worker": max(1, threads // n_workers),
-        "dashboard_address": ":0",
-    }
-    with (
-        LocalCluster(
-            n_workers=n_workers, processes=True, host="127.0.0.1", silence_logs=50, **options
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    cluster = LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=max(1, threads // n_workers),
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address=":0",
+        silence_logs=50,
+    )
+    with cluster, Client(cluster) as client:
         yield client
 
 
-def workers_of(client: Any) -> list[Worker]:
-    """Return the workers, in the order of their names."""
+class Mailbox:
+    """Messages from a worker to the client, and the client's wish to stop for the worker."""
+
+    def __init__(self, client: Any, name: str) -> None:
+        from distributed import Event, Queue
+
+        self.name = name
+        self._queue = Queue(name, client=client)
+        self._stop = Event(f"{name}-stop", client=client)
+
+    @classmethod
+    def at_worker(cls, name: str) -> Mailbox:
+        """Return the worker's end of a mailbox."""
+        from distributed import get_client
+
+        return cls(get_client(), name)
+
+    def report(self, kind: str, content: Any) -> None:
+        """Send a message to the client."""
+        self._queue.put(pickle.dumps((kind, content)))
+
+    def messages(self, seconds: float) -> Iterator[tuple[str, Any]]:
+        """Yield the messages that have arrived, or wait for a while if there are none."""
+        # Dask would log a wait of its own as an error.
+        if not self._queue.qsize():
+            time.sleep(seconds)
+        while self._queue.qsize():
+            yield pickle.loads(self._queue.get())
+
+    def stop(self) -> None:
+        """Ask the worker to end training."""
+        self._stop.set()
+
+    def stopped(self) -> bool:
+        """Return True if the client wants training to end."""
+        return bool(self._stop.is_set())
+
+
+class Team:
+    """The workers of a training, in the order of their names.
+
+    Parameters
+    ----------
+    client
+        A Dask client.
+    workers
+        The workers; by default all workers of the client.
+    """
+
+    def __init__(self, client: Any, workers: Sequence[Worker] | None = None) -> None:
+        self.client = client
+        self.workers = _workers_of(client) if workers is None else workers
+
+    @property
+    def addresses(self) -> list[str]:
+        """Addresses of the workers."""
+        return [worker.address for worker in self.workers]
+
+    def on(self, worker: Worker, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function on one worker, and return the future of its result."""
+        return self.client.submit(
+            function,
+            *arguments,
+            workers=[worker.address],
+            allow_other_workers=False,
+            pure=False,
+            retries=0,
+        )
+
+    def each(self, function: Callable[..., Any], futures: Sequence[Any], *more: Any) -> list[Any]:
+        """Run a function on each worker with the worker's future, and return futures."""
+        pairs = zip(self.workers, futures, strict=True)
+        return [self.on(worker, function, future, *more) for worker, future in pairs]
+
+    def anywhere(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function on the worker that has most of its arguments."""
+        return self.client.submit(function, *arguments, workers=self.addresses, pure=False)
+
+    def results(self, futures: Sequence[Any], name: str = "") -> list[Any]:
+        """Wait for results; raise the error of one, or `LostWorker`.
+
+        With a name, an error from outside of this package is raised with the name and the number of
+        the future, for example for a partition that Dask cannot compute.
+        """
+        try:
+            self._wait(futures, lambda: time.sleep(0.02))
+        except LostWorker:
+            raise
+        except Exception as error:
+            failed = [number for number, future in enumerate(futures) if future.status == "error"]
+            if not name or not failed or str(error).startswith("worker "):
+                raise
+            raise ValueError(
+                f"{name} {failed[0]} cannot be computed: {type(error).__name__}: {error}"
+            ) from None
+        return list(self.client.gather(list(futures)))
+
+    def together(
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
+        on_message: Callable[[str, Any], bool] | None = None,
+    ) -> Any:
+        """Run a function on all workers at once, and return the result of the first.
+
+        The workers can add up meanwhile. The function is called with its arguments, then (tracker,
+        number) and, with ``on_message``, the name of a mailbox. ``on_message`` takes messages, and
+        returns True if training shall end. A first Ctrl-C ends it in the same way, with the message
+        ``"interrupted"``.
+        """
+        tracker = start_tracker(len(self.workers), _own_address(self.client))
+        mailbox = Mailbox(self.client, f"rankwright-{uuid.uuid4().hex}")
+        futures = []
+
+        def look(seconds: float = 0.2) -> None:
+            if on_message is None:
+                time.sleep(min(seconds, 0.02))
+                return
+            for kind, content in mailbox.messages(seconds):
+                if on_message(kind, content):
+                    mailbox.stop()
+
+        try:
+            for number, (worker, given) in enumerate(zip(self.workers, arguments, strict=True)):
+                place = (tracker.worker_args(), number)
+                more = () if on_message is None else (mailbox.name,)
+                futures.append(self.on(worker, function, *given, place, *more))
+            try:
+                self._wait(futures, look)
+            except KeyboardInterrupt:
+                if on_message is None:
+                    raise
+                mailbox.stop()
+                on_message("interrupted", None)
+                self._wait(futures, look)
+            look(0.01)
+            return futures[0].result()
+        except BaseException:
+            with suppress(Exception):
+                mailbox.stop()
+            self._stop(futures)
+            raise
+        finally:
+            with suppress(Exception):
+                tracker.free()
+
+    @contextmanager
+    def noticing_losses(self) -> Iterator[None]:
+        """Raise `LostWorker` for any error that comes from the loss of a worker."""
+        try:
+            yield
+        except (LostWorker, ValueError):
+            raise
+        except Exception as error:
+            # The scheduler may not know yet.
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            self._raise_if_lost(error)
+            raise
+
+    def _missing(self) -> list[Worker]:
+        present = set(self.client.nthreads())
+        return [worker for worker in self.workers if worker.address not in present]
+
+    def _raise_if_lost(self, cause: Exception | None = None) -> None:
+        for worker in self._missing():
+            raise LostWorker(f"worker {worker.name} ({worker.address}) is gone") from cause
+
+    def _wait(self, futures: Sequence[Any], look: Callable[[], None]) -> None:
+        """Wait until all futures are done; raise the error of one, or `LostWorker`."""
+        looked = time.perf_counter()
+        while not all(future.status == "finished" for future in futures):
+            look()
+            if any(future.status in ("error", "lost", "cancelled") for future in futures):
+                self._raise_for(futures)
+            if time.perf_counter() - looked >= _SECONDS_BETWEEN_LOOKS:
+                looked = time.perf_counter()
+                self._raise_if_lost()
+
+    def _raise_for(self, futures: Sequence[Any]) -> None:
+        """Raise the error that explains the failure: a worker's own error, or its loss."""
+        deadline = time.perf_counter() + _SECONDS_TO_NOTICE
+        while time.perf_counter() < deadline:
+            for future in futures:
+                error = future.exception() if future.status == "error" else None
+                if error is None or isinstance(error, ConnectionError | TimeoutError):
+                    continue
+                if type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError"):
+                    raise LostWorker(str(error))
+                raise error
+            self._raise_if_lost()
+            time.sleep(0.1)
+        raise LostWorker("the workers lost their connection to each other")
+
+    def _stop(self, futures: Sequence[Any]) -> None:
+        """Wait for the remaining workers to notice, and restart workers that do not."""
+        if not futures:
+            return
+        present = {*self.addresses} - {worker.address for worker in self._missing()}
+        deadline = time.perf_counter() + _SECONDS_TO_STOP
+        busy = present
+        while busy and time.perf_counter() < deadline:
+            pairs = zip(self.addresses, futures, strict=False)
+            pending = {address for address, future in pairs if future.status == "pending"}
+            busy = pending & present
+            if busy:
+                time.sleep(0.1)
+        with suppress(Exception):
+            self.client.cancel(list(futures), force=True)
+        if busy:
+            with suppress(Exception):
+                self.client.restart_workers(sorted(busy), timeout=_SECONDS_TO_STOP)
+
+
+def _workers_of(client: Any) -> list[Worker]:
     described = client.run_on_scheduler(_describe_workers)
     if not described:
         raise ValueError(
-            "the cluster has no workers; start some, or wait for them with client.wait_for_workers(1)."
+            "the cluster has no workers; start some, or wait for them with "
+            "client.wait_for_workers(1)."
         )
-    return [
-        Worker(*one) for one in sorted(described, key=lambda one: (len(one[1]), one[1], one[0]))
-    ]
+    workers = [Worker(*worker) for worker in described]
+    # Worker 10 comes after worker 9.
+    return sorted(workers, key=lambda worker: (len(worker.name), worker.name, worker.address))
 
 
 def _describe_workers(dask_scheduler: Any) -> list[tuple[str, str, int]]:
-    return [
-        (address, str(one.name), one.nthreads) for address, one in dask_scheduler.workers.items()
-    ]
+    workers = dask_scheduler.workers
+    return [(address, str(state.name), state.nthreads) for address, state in workers.items()]
 
 
-def check_versions(client: Any, workers: Sequence[Worker]) -> None:
+def _own_address(client: Any) -> str:
+    from distributed.comm import get_address_host
+    from distributed.utils import get_ip
+
+    host = get_address_host(client.scheduler.address)
+    return "127.0.0.1" if host in ("127.0.0.1", "localhost") else str(get_ip(host))
+
+
+def check_versions(team: Team) -> None:
     """Raise ValueError, naming the worker, unless all have the libraries of this process."""
     expected = _versions()
-    found = client.run(_versions, workers=[worker.address for worker in workers], on_error="return")
-    for worker in workers:
-        if worker.address not in found:
-            raise LostWorker(f"worker {worker.name} ({worker.address}) is gone")
-        if isinstance(found[worker.address], ImportError):
+    found = team.client.run(_versions, workers=team.addresses, on_error="return")
+    for worker in team.workers:
+        name = f"worker {worker.name} ({worker.address})"
+        versions = found.get(worker.address)
+        if versions is None:
+            raise LostWorker(f"{name} is gone")
+        if isinstance(versions, ImportError):
             raise ValueError(
-                f"worker {worker.name} ({worker.address}) cannot import {found[worker.address].name}; install "
+                f"{name} cannot import {versions.name}; install "
                 '"rankwright[cluster]" there, in the version of this process.'
             )
-        if isinstance(found[worker.address], Exception):
-            raise found[worker.address]
+        if isinstance(versions, Exception):
+            raise versions
         for library, version in expected.items():
-            other = found[worker.address][library]
-            if other != version:
+            if versions[library] != version:
                 raise ValueError(
-                    f"worker {worker.name} ({worker.address}) has {library} {other or 'not installed'}, this process "
+                    f"{name} has {library} {versions[library] or 'not installed'}, this process "
                     f"{version}; install the same version on both."
                 )
 
@@ -125,12 +350,12 @@ def _versions() -> dict[str, str]:
 
 
 def is_collection(X: Any) -> bool:
-    """Tell whether data is a Dask DataFrame or Array, without importing Dask."""
+    """Return True for a Dask DataFrame or Array, without importing Dask."""
     return hasattr(X, "__dask_graph__")
 
 
 def names_of(value: Any) -> tuple[str, ...]:
-    """Return the columns that an argument of a fit names, one or several; none where it is anything else.
+    """Return the columns that an argument of a fit names, or no columns for any other value.
 
     Examples
     --------
@@ -141,41 +366,41 @@ def names_of(value: Any) -> tuple[str, ...]:
     return tuple(several) if all(isinstance(name, str) for name in several) else ()
 
 
-def loaded_pieces(client: Any, workers: Sequence[Worker], data: Any, columns: Piece) -> list[Any]:
-    """Have the workers read data; returns futures of `Loaded`.
+def loaded_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
+    """Let the workers read data, and return futures of `Loaded`.
 
     Parameters
     ----------
-    client, workers
-        Who reads.
+    team
+        The workers.
     data
-        Parquet files, which the workers must be able to open; (X, y, qid, weights) of Dask collections with the same
-        partitions, y, qid and weights perhaps names of columns; or a `RankingData`.
+        Parquet files that the workers can open, a `RankingData`, or (X, y, qid, weights) of Dask
+        collections with the same partitions. In these, y, qid and weights may be names of columns.
     columns
         Names of columns, in the form of a piece without a source.
     """
-    addresses = [worker.address for worker in workers]
+    addresses, submit = team.addresses, team.client.submit
     if isinstance(data, DataFiles):
         pieces = [columns._replace(name=path, source=path) for path in data.files]
-        return [client.submit(_load, piece, workers=addresses, pure=False) for piece in pieces]
-    if isinstance(data, RankingData):
-        n_pieces = min(_PIECES_PER_WORKER * len(workers), data.n_queries)
-        futures = []
-        for number, queries in enumerate(np.array_split(np.arange(data.n_queries), n_pieces)):
-            piece = columns._replace(name=f"part {number}", source=data.subset(queries))
-            place = addresses[number % len(addresses)]
-            held = client.scatter(piece, workers=[place], hash=False)
-            futures.append(client.submit(_load, held, workers=addresses, pure=False))
-        return futures
-    return _collection_pieces(client, addresses, data, columns)
+        return [submit(_load, piece, workers=addresses, pure=False) for piece in pieces]
+    if not isinstance(data, RankingData):
+        return _collection_pieces(team, data, columns)
+    n_pieces = min(_PIECES_PER_WORKER * len(addresses), data.n_queries)
+    futures = []
+    for number, queries in enumerate(np.array_split(np.arange(data.n_queries), n_pieces)):
+        piece = columns._replace(name=f"part {number}", source=data.subset(queries))
+        place = addresses[number % len(addresses)]
+        held = team.client.scatter(piece, workers=[place], hash=False)
+        futures.append(submit(_load, held, workers=addresses, pure=False))
+    return futures
 
 
-def _collection_pieces(client: Any, addresses: list[str], data: Any, columns: Piece) -> list[Any]:
+def _collection_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
     """Turn the partitions of Dask collections into pieces."""
     X, y, qid, weights = data
-    columns = columns._replace(
-        labels=names_of(y) or columns.labels, qid=qid if isinstance(qid, str) else columns.qid
-    )
+    columns = columns._replace(labels=names_of(y) or columns.labels)
+    if isinstance(qid, str):
+        columns = columns._replace(qid=qid)
     parts: list[Any] = []
     for name, value in (("X", X), ("y", y), ("qid", qid), ("sample_weight", weights)):
         if value is None or names_of(value):
@@ -184,23 +409,25 @@ def _collection_pieces(client: Any, addresses: list[str], data: Any, columns: Pi
             parts.append(np.ravel(value.to_delayed()).tolist())
         else:
             raise ValueError(
-                f"X is a Dask collection, so {name} must be one with the same partitions, or name columns; several "
-                "labels are a list of names."
+                f"X is a Dask collection, so {name} must be one with the same partitions, or name "
+                "columns; several labels are a list of names."
             )
     sizes = {len(part) for part in parts if part is not None}
     if len(sizes) > 1:
         raise ValueError(
-            f"X, y, qid and sample_weight have {', '.join(map(str, sorted(sizes)))} partitions; give all the same. "
-            "(An Array must be cut by rows only: X.rechunk({1: -1}).)"
+            f"X, y, qid and sample_weight have {', '.join(map(str, sorted(sizes)))} partitions; give "
+            "all the same. (An Array must be cut by rows only: X.rechunk({1: -1}).)"
         )
     futures = []
     for number in range(sizes.pop()):
-        own = [
-            None if part is None else client.compute(part[number], workers=addresses)
-            for part in parts
-        ]
+        values = []
+        for part in parts:
+            value = None
+            if part is not None:
+                value = team.client.compute(part[number], workers=team.addresses)
+            values.append(value)
         piece = columns._replace(name=f"partition {number}")
-        futures.append(client.submit(_load_partition, piece, *own, workers=addresses, pure=False))
+        futures.append(team.anywhere(_load_partition, piece, *values))
     return futures
 
 
@@ -212,8 +439,8 @@ def _load_partition(piece: Piece, X: Any, y: Any, qid: Any, weights: Any) -> Loa
     piece = piece._replace(weight=piece.weight if weights is None else "__weight__")
     if wrong := [name for name, values in arrays.items() if values.shape != (len(X),)]:
         raise ValueError(
-            f"{_here(piece)}: {wrong[0]} has shape {arrays[wrong[0]].shape} for {len(X)} rows; give collections with "
-            "the same partitions."
+            f"{_here(piece)}: {wrong[0]} has shape {arrays[wrong[0]].shape} for {len(X)} rows; give "
+            "collections with the same partitions."
         )
     return _load(piece._replace(source=X.assign(**arrays)))
 
@@ -223,230 +450,7 @@ def _load(piece: Piece) -> Loaded:
 
 
 def _here(piece: Piece) -> str:
-    """What errors call a piece: the worker that reads it, and its file or partition."""
+    """Return the name of a piece for errors: the worker that reads it, and its file or partition."""
     from distributed import get_worker
 
     return f"worker {get_worker().name}, {piece.name}"
-
-
-def on_worker(client: Any, worker: Worker, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a function on one worker; returns the future of its result."""
-    return client.submit(
-        function,
-        *arguments,
-        workers=[worker.address],
-        allow_other_workers=False,
-        pure=False,
-        retries=0,
-    )
-
-
-def anywhere(
-    client: Any, workers: Sequence[Worker], function: Callable[..., Any], *arguments: Any
-) -> Any:
-    """Run a function on the worker that has most of its arguments."""
-    return client.submit(
-        function, *arguments, workers=[worker.address for worker in workers], pure=False
-    )
-
-
-def results(
-    client: Any, workers: Sequence[Worker], futures: Sequence[Any], what: str = ""
-) -> list[Any]:
-    """Wait for results; raise the error of one, or `LostWorker`.
-
-    With ``what``, an error that is not of this package's own, as that of a partition which Dask cannot compute, is one
-    that names it and its number.
-    """
-    try:
-        _wait(client, workers, futures, None)
-    except LostWorker:
-        raise
-    except Exception as error:
-        failed = [number for number, future in enumerate(futures) if future.status == "error"]
-        if not what or not failed or str(error).startswith("worker "):
-            raise
-        raise ValueError(
-            f"{what} {failed[0]} cannot be computed: {type(error).__name__}: {error}"
-        ) from None
-    return list(client.gather(list(futures)))
-
-
-class Mailbox:
-    """Messages from a worker to the client, and the wish to stop to the worker."""
-
-    def __init__(self, client: Any) -> None:
-        from distributed import Event, Queue
-
-        name = f"rankwright-{uuid.uuid4().hex}"
-        self.name = name
-        self._queue, self._event = Queue(name, client=client), Event(f"{name}-stop", client=client)
-
-    def messages(self, seconds: float) -> Iterator[tuple[str, Any]]:
-        """Yield what has arrived, or wait for a while if nothing has: a wait in Dask would be logged as an error."""
-        if not self._queue.qsize():
-            time.sleep(seconds)
-        while self._queue.qsize():
-            yield pickle.loads(self._queue.get())
-
-    def stop(self) -> None:
-        """Ask the worker to end training."""
-        self._event.set()
-
-
-class Sender:
-    """The worker's end of a `Mailbox`."""
-
-    def __init__(self, name: str) -> None:
-        from distributed import Event, Queue, get_client
-
-        client = get_client()
-        self._queue, self._event = Queue(name, client=client), Event(f"{name}-stop", client=client)
-
-    def report(self, kind: str, content: Any) -> None:
-        """Send a message."""
-        self._queue.put(pickle.dumps((kind, content)))
-
-    def stopped(self) -> bool:
-        """Whether the client wants training to end."""
-        return bool(self._event.is_set())
-
-
-def together(
-    client: Any,
-    workers: Sequence[Worker],
-    function: Callable[..., Any],
-    arguments: Sequence[tuple[Any, ...]],
-    on_message: Callable[[str, Any], bool] | None = None,
-) -> Any:
-    """Run a function on all workers at once, as machines that can add up; returns the result of the first.
-
-    It is called with its arguments, then (tracker, number) and, with ``on_message``, the name of a mailbox.
-    ``on_message`` takes messages, and returns whether training shall end. A first Ctrl-C ends it in the same way, with
-    the message ``"interrupted"``.
-    """
-    tracker = start_tracker(len(workers), _own_address(client))
-    mailbox = None if on_message is None else Mailbox(client)
-    futures = []
-    try:
-        for number, (worker, own) in enumerate(zip(workers, arguments, strict=True)):
-            place = (tracker.worker_args(), number)
-            more = () if mailbox is None else (mailbox.name,)
-            futures.append(on_worker(client, worker, function, *own, place, *more))
-
-        def look(seconds: float) -> None:
-            assert mailbox is not None
-            assert on_message is not None
-            for kind, content in mailbox.messages(seconds):
-                if on_message(kind, content):
-                    mailbox.stop()
-
-        try:
-            _wait(client, workers, futures, None if mailbox is None else look)
-        except KeyboardInterrupt:
-            if mailbox is None or on_message is None:
-                raise
-            mailbox.stop()
-            on_message("interrupted", None)
-            _wait(client, workers, futures, look)
-        if mailbox is not None:
-            look(0.01)
-        return futures[0].result()
-    except BaseException:
-        if mailbox is not None:
-            with suppress(Exception):
-                mailbox.stop()
-        _stop(client, workers, futures)
-        raise
-    finally:
-        with suppress(Exception):
-            tracker.free()
-
-
-def _own_address(client: Any) -> str:
-    from distributed.comm import get_address_host
-    from distributed.utils import get_ip
-
-    host = get_address_host(client.scheduler.address)
-    return "127.0.0.1" if host in ("127.0.0.1", "localhost") else str(get_ip(host))
-
-
-def _wait(
-    client: Any,
-    workers: Sequence[Worker],
-    futures: Sequence[Any],
-    look: Callable[[float], None] | None,
-) -> None:
-    """Wait until all futures are done; raise the error of one, or `LostWorker`."""
-    looked = time.perf_counter()
-    while not all(future.status == "finished" for future in futures):
-        if look is None:
-            time.sleep(0.02)
-        else:
-            look(0.2)
-        if any(future.status in ("error", "lost", "cancelled") for future in futures):
-            _raise_for(client, workers, futures)
-        if time.perf_counter() - looked >= _SECONDS_BETWEEN_LOOKS:
-            looked = time.perf_counter()
-            if gone := _missing(client, workers):
-                raise LostWorker(f"worker {gone[0].name} ({gone[0].address}) is gone")
-
-
-@contextmanager
-def noticing_losses(client: Any, workers: Sequence[Worker]) -> Iterator[None]:
-    """Turn whatever goes wrong while a worker is lost into `LostWorker`."""
-    try:
-        yield
-    except (LostWorker, ValueError):
-        raise
-    except Exception as error:
-        time.sleep(_SECONDS_BETWEEN_LOOKS)  # the scheduler may not know yet
-        if gone := _missing(client, workers):
-            raise LostWorker(f"worker {gone[0].name} ({gone[0].address}) is gone") from error
-        raise
-
-
-def _missing(client: Any, workers: Sequence[Worker]) -> list[Worker]:
-    present = set(client.nthreads())
-    return [worker for worker in workers if worker.address not in present]
-
-
-def _raise_for(client: Any, workers: Sequence[Worker], futures: Sequence[Any]) -> None:
-    """Raise what explains the failure: an error of a worker's own, or the loss of one."""
-    deadline = time.perf_counter() + _SECONDS_TO_NOTICE
-    while time.perf_counter() < deadline:
-        for future in futures:
-            error = future.exception() if future.status == "error" else None
-            if error is None or isinstance(error, ConnectionError | TimeoutError):
-                continue
-            if type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError"):
-                raise LostWorker(str(error))
-            raise error
-        if gone := _missing(client, workers):
-            raise LostWorker(f"worker {gone[0].name} ({gone[0].address}) is gone")
-        time.sleep(0.1)
-    raise LostWorker("the workers lost their connection to each other")
-
-
-def _stop(client: Any, workers: Sequence[Worker], futures: Sequence[Any]) -> None:
-    """Wait for workers that are left to notice; those that do not are restarted."""
-    if not futures:
-        return
-    present = {worker.address for worker in workers} - {
-        worker.address for worker in _missing(client, workers)
-    }
-    deadline = time.perf_counter() + _SECONDS_TO_STOP
-    while time.perf_counter() < deadline:
-        busy = {
-            worker.address
-            for worker, future in zip(workers, futures, strict=False)
-            if future.status == "pending" and worker.address in present
-        }
-        if not busy:
-            break
-        time.sleep(0.1)
-    with suppress(Exception):
-        client.cancel(list(futures), force=True)
-    if busy:
-        with suppress(Exception):
-            client.restart_workers(sorted(busy), timeout=_SECONDS_TO_STOP)

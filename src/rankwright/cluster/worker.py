@@ -1,10 +1,10 @@
-"""What each worker of a training does: settle what the data decides, sample rows, and train with the others."""
+"""The work of each worker: choose settings with the others, sample rows, and train with them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,11 @@ class Saved(NamedTuple):
     """A state as plain values and bytes."""
 
     trees: bytes
-    rest: dict[str, Any]
+    values: dict[str, Any]
 
 
 class Step(NamedTuple):
-    """What a callback learns after an iteration, but for the history: its newest values."""
+    """The progress after an iteration, with the newest values in place of the history."""
 
     iteration: int
     done: int
@@ -41,15 +41,55 @@ class Step(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a worker stands among the others."""
+    """A worker's place among the others."""
 
     tracker: Mapping[str, Any]
     number: int
     exact: bool
 
 
+class Work(NamedTuple):
+    """A training, as all workers get it.
+
+    Parameters
+    ----------
+    plan
+        What to train.
+    bins
+        Edges of the bins.
+    start
+        Where to resume.
+    initial
+        Trees to add to, none if empty.
+    interval
+        Trees and seconds after which the state is reported.
+    exact
+        Whether sums have the same bits for any number of workers.
+    """
+
+    plan: Plan
+    bins: Bins
+    start: Saved | None
+    initial: bytes
+    interval: tuple[int, float]
+    exact: bool
+
+
+class Mailbox(Protocol):
+    """The connection to the client."""
+
+    def report(self, kind: str, content: Any) -> None:
+        """Send a message."""
+
+    def stopped(self) -> bool:
+        """Return True if the client wants training to end."""
+
+
 def settle(plan: Plan, train: RankingData, derived: int, place: Place) -> Plan:
-    """Fill in what the data of all workers decides; ``derived`` columns are features within the query."""
+    """Fill in the settings that the data of all workers decides.
+
+    ``derived`` is the number of columns that are features within the query.
+    """
     with connected(place.tracker, place.number):
         return for_data(plan, train, Collective(place.exact), derived=derived)
 
@@ -65,7 +105,7 @@ def sample_rows(train: RankingData) -> RowSample:
 
 
 def sampled_hashes(sample: RowSample) -> NDArray[np.uint64]:
-    """Return the hashes alone, by which the client finds out which rows it needs."""
+    """Return the hashes alone: the client finds out from them which rows it needs."""
     return sample.hashes
 
 
@@ -83,84 +123,88 @@ def save_state(state: State) -> Saved:
 def load_state(saved: Saved, plan: Plan, initial_trees: int, n_sets: int) -> State:
     """Read a state back."""
     forest = load_engine(plan.engine).load(saved.trees)
-    return read_state(saved.rest, forest, initial_trees, plan, n_sets)
+    return read_state(saved.values, forest, initial_trees, plan, n_sets)
 
 
 def train(
-    plan: Plan,
+    work: Work,
     data: RankingData,
     valid: Sequence[RankingData | None],
-    bins: Bins,
-    start: Saved | None,
-    initial: bytes,
-    interval: tuple[int, float],
-    place: Place,
-    report: Callable[[str, Any], None],
-    stopped: Callable[[], bool],
+    place: tuple[Mapping[str, Any], int],
+    mailbox: Mailbox,
 ) -> Saved | None:
-    """Train with the other workers; the first one reports progress and states, and returns the result.
+    """Train with the other workers.
+
+    The first worker reports ``("steps", list of Step)`` and ``("state", Saved)`` to the mailbox, and
+    returns the result.
 
     Parameters
     ----------
-    plan, data, valid
-        What to train, and this worker's queries of the training and evaluation sets; None is the training set.
-    bins
-        Edges of the bins, the same for all workers.
-    start
-        Where to resume.
-    initial
-        Trees to add to, none if empty.
-    interval
-        Trees and seconds after which the state is reported.
+    work
+        What to do, the same for all workers.
+    data, valid
+        This worker's queries of the training and evaluation sets; None is the training set.
     place
-        Where this worker stands among the others.
-    report
-        Takes ``("steps", list of Step)`` and ``("state", Saved)``.
-    stopped
-        Whether the user wants training to end.
+        The tracker and this worker's number.
+    mailbox
+        The connection to the client.
     """
-    state = State.initial(load_engine(plan.engine).load(initial) if initial else None)
-    if start is not None:
-        state = load_state(start, plan, state.initial_trees, len(valid))
-    with connected(place.tracker, place.number):
-        reducer = Collective(place.exact)
-        is_first = reducer.rank == 0
+    plan = work.plan
+    initial = load_engine(plan.engine).load(work.initial) if work.initial else None
+    state = State.initial(initial)
+    if work.start is not None:
+        state = load_state(work.start, plan, state.initial_trees, len(valid))
+    with connected(*place):
+        reducer = Collective(work.exact)
         sets = [data if part is None else part for part in valid]
-        boosting = Boosting(plan, data, sets, reducer, bins)
-        steps: list[Step] = []
-        last_message = last_state = time.perf_counter()
-        saved_iteration = state.iteration
+        boosting = Boosting(plan, data, sets, reducer, work.bins)
+        reporter = _Reporter(boosting, mailbox, work.interval, state.iteration)
 
         def after(progress: Progress) -> bool:
-            nonlocal last_message, last_state, saved_iteration
-            end = 0.0
-            if is_first:
-                values = [
-                    {name: curve[-1] for name, curve in curves.items()}
-                    for curves in progress.history
-                ]
-                steps.append(
-                    Step(
-                        progress.iteration, progress.done, values, progress.seconds, progress.times
-                    )
-                )
-                now = time.perf_counter()
-                if now - last_message >= _SECONDS_BETWEEN_MESSAGES:
-                    report("steps", list(steps))
-                    steps.clear()
-                    last_message = now
-                    end = float(stopped())
-                if (
-                    progress.iteration - saved_iteration >= interval[0]
-                    or now - last_state >= interval[1]
-                ):
-                    report("state", save_state(boosting.snapshot()))
-                    saved_iteration, last_state = progress.iteration, now
-            return bool(reducer.max(np.array([end]))[0])
+            end = reducer.rank == 0 and reporter.report(progress)
+            return bool(reducer.max(np.array([float(end)]))[0])
 
         boosting.run(state, after)
-        if not is_first:
+        if reducer.rank != 0:
             return None
-        if steps:
-            report("steps", steps)
+        reporter.send_steps()
         return save_state(boosting.snapshot())
+
+
+class _Reporter:
+    """Sends the steps and states of a training to the client."""
+
+    def __init__(
+        self, boosting: Boosting, mailbox: Mailbox, interval: tuple[int, float], iteration: int
+    ) -> None:
+        self._boosting = boosting
+        self._mailbox = mailbox
+        self._trees, self._seconds = interval
+        self._steps: list[Step] = []
+        self._saved_iteration = iteration
+        self._sent_at = self._saved_at = time.perf_counter()
+
+    def report(self, progress: Progress) -> bool:
+        """Send what is due, and return True if the client wants training to end."""
+        values = [
+            {name: curve[-1] for name, curve in curves.items()} for curves in progress.history
+        ]
+        step = Step(progress.iteration, progress.done, values, progress.seconds, progress.times)
+        self._steps.append(step)
+        now = time.perf_counter()
+        stopped = False
+        if now - self._sent_at >= _SECONDS_BETWEEN_MESSAGES:
+            self.send_steps()
+            self._sent_at = now
+            stopped = self._mailbox.stopped()
+        trees = progress.iteration - self._saved_iteration
+        if trees >= self._trees or now - self._saved_at >= self._seconds:
+            self._mailbox.report("state", save_state(self._boosting.snapshot()))
+            self._saved_iteration, self._saved_at = progress.iteration, now
+        return stopped
+
+    def send_steps(self) -> None:
+        """Send the steps that have not been sent yet."""
+        if self._steps:
+            self._mailbox.report("steps", list(self._steps))
+            self._steps.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from rankwright.data.columns import (
     names_columns,
 )
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import DataFiles, check_columns_of_files
-from rankwright.data.formats.contract import Show, silent
-from rankwright.data.streaming import stream_data
 from rankwright.support.files import is_path
+
+if TYPE_CHECKING:
+    from rankwright.data.formats.contract import Show
 
 
 def ranking_data(
@@ -33,7 +33,7 @@ def ranking_data(
     pairs: Any = None,
     document: Any = None,
     fields: Mapping[str, Any] | None = None,
-    show: Show = silent,
+    show: Show | None = None,
 ) -> RankingData:
     """Build the data of ``fit`` and ``score``; X may be a `RankingData` already, or paths of files to stream.
 
@@ -42,6 +42,8 @@ def ranking_data(
     """
     fields = fields or {}
     if is_path(X):
+        from rankwright.data.files import check_columns_of_files
+
         check_columns_of_files(y, qid, weights, group, [*fields.values(), document])
         names = list(fields.values())
         if document is not None:
@@ -89,9 +91,14 @@ def _streamed(
     fields: Sequence[str],
     drop: Sequence[str],
     reference: HasColumns | None,
-    show: Show,
+    show: Show | None,
 ) -> RankingData:
     """Stream data from files, whose columns the arguments name."""
+    # Most data is in memory, and then the readers of files are not loaded.
+    from rankwright.data.files import DataFiles
+    from rankwright.data.formats.contract import silent
+    from rankwright.data.streaming import stream_data
+
     label = y
     if isinstance(y, list | tuple):
         label = tuple(y) or None
@@ -105,7 +112,7 @@ def _streamed(
         fields=tuple(dict.fromkeys(fields)),
         drop=tuple(drop),
     )
-    return stream_data(files, reference=reference, show=show)
+    return stream_data(files, reference=reference, show=show or silent)
 
 
 def _field_of(data: RankingData, value: Any) -> Any:
@@ -164,7 +171,7 @@ def evaluation_sets(
     eval_group: Any = None,
     leave_out: Sequence[str] = (),
     fields: Mapping[str, str] | None = None,
-    show: Show = silent,
+    show: Show | None = None,
 ) -> list[RankingData]:
     """Build the evaluation sets of ``fit``: a list of (X, y, qid), `RankingData`, frames or paths, or a single set.
 
@@ -254,6 +261,8 @@ def check_paths(eval_set: Any) -> None:
     """
     for number, item in enumerate(_listed(eval_set)):
         if is_path(item):
+            from rankwright.data.files import DataFiles
+
             with _naming_set(number):
                 DataFiles.of(item).files  # noqa: B018 (the property checks the paths)
 

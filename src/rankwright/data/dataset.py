@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.columns import HasColumns, encode, matched_names
-from rankwright.data.joining import joined
 from rankwright.data.labels import grouped_field, grouped_labels, take_named
 from rankwright.data.matrices import first_infinite
 from rankwright.data.on_disk import take_rows
@@ -489,6 +488,8 @@ class RankingData:
         >>> RankingData.concatenate([a, b]).qid.tolist()
         [1, 2]
         """
+        from rankwright.data.joining import joined
+
         return joined(parts)
 
     def with_rows(

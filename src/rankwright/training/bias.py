@@ -1,20 +1,24 @@
-"""Position bias, learned while boosting: where a document was shown, apart from what it is.
+"""Position bias, learned while boosting: the effect of the place where a document was shown.
 
-Clicks follow scores f(document) + b[position]. Gradients are taken at that sum; the trees learn f and b is solved
-beside each tree by the same leaf system, with the values of the bias column as the leaves of one more tree:
+Clicks follow scores f(document) + b[position]. Gradients are taken at this sum. The trees learn f,
+and b is solved beside each tree by the same leaf system, with the values of the bias column as the
+leaves of one more tree:
 
     (H + P) step = -(g + P b)        P = u (ridge I + smoothness D'D)        b <- b + step
 
-g and H are the gradient and the curvature summed by position at the scores of this iteration, D b the differences of
-neighbouring positions, and u the mean curvature of a document, so that ``ridge`` and ``smoothness`` count documents,
-whatever the scale of the objective. H decides how fast b gets to its place, and not where that is: on larger data it is
-that of one part of the queries at a time, scaled to all documents. Several columns add up: f + b[position] + b[device].
-Their system is summed over all combinations of their values first, and then over each column.
+g and H are the gradient and the curvature summed by position at the scores of this iteration, D b
+the differences of neighbouring positions, and u the mean curvature of a document. So ``ridge`` and
+``smoothness`` count documents, for any scale of the objective. H decides how fast b gets to its
+place, but not the place. So on larger data H comes from a part of the queries, another part in each
+iteration, scaled to all documents. Several columns add up: f + b[position] + b[device]. Their
+system is summed over all combinations of their values first, and then over each column.
 
-The step is a whole step of Newton's method, although trees take a fraction of theirs: trees then learn from documents
-shown at the same place, and what they have not learned yet inflates b instead of f (docs/bias.md has measurements).
+The step is a whole step of Newton's method, although a tree takes a fraction of its step. So the
+trees learn from documents shown at the same place. Signal that they have not learned yet inflates b
+instead of f (docs/bias.md has measurements).
 
-References: Guo et al., "PAL", RecSys 2019, for the additive form; LightGBM's lambdarank has a diagonal step of it.
+References: Guo et al., "PAL", RecSys 2019, for the additive form. LightGBM's lambdarank has a
+diagonal step of it.
 """
 
 from __future__ import annotations
@@ -40,15 +44,15 @@ from rankwright.training.plan import BiasSettings
 Floats = NDArray[np.float64]
 
 _MOST_CATEGORIES = 500
-_ROWS_TO_TEST = 20_000  # for overlap of the logged rankings
-_PAIRS_TO_TRY = 100  # of them first
-_MOST_CELLS = (
-    600  # combinations of values with full curvature between them; more have a diagonal one
-)
+# Rows and pairs of rows of which the overlap of the logged rankings is tested.
+_ROWS_TO_TEST = 20_000
+_PAIRS_TO_TRY = 100
+# More combinations of values get a diagonal curvature instead of a full one.
+_MOST_CELLS = 600
 
 
 class PositionBias:
-    """The biases of a training: where they enter the scores, and their step after each gradient.
+    """The biases of a training: their part of the scores, and their step after each gradient.
 
     Parameters
     ----------
@@ -73,11 +77,12 @@ class PositionBias:
         columns = read_columns(settings, train, reducer)
         sizes = [len(column.levels) for column in columns]
         starts = np.cumsum([0, *sizes[:-1]])
-        self.size = sum(sizes)  # number of values, all columns in a row
+        # Number of values, all columns in a row.
+        self.size = sum(sizes)
         self._codes = [column.codes + start for column, start in zip(columns, starts, strict=True)]
         self._rows = float(reducer.sum(np.array([float(train.n_rows)]))[0])
         cells = math.prod(sizes)
-        # Whether the values are solved together; otherwise each on its own curvature.
+        # Whether the values are solved together, or each with its own curvature.
         self.full = (
             gradient.objective.capabilities.full_curvature
             and train.one_weight_per_query
@@ -85,9 +90,9 @@ class PositionBias:
         )
         if self.full:
             self._cell = np.ravel_multi_index([column.codes for column in columns], sizes)
-            levels = np.unravel_index(np.arange(cells), sizes)  # of each cell
+            levels_of_cells = np.unravel_index(np.arange(cells), sizes)
             self._member = np.concatenate(
-                [np.eye(n)[level].T for n, level in zip(sizes, levels, strict=True)]
+                [np.eye(n)[level].T for n, level in zip(sizes, levels_of_cells, strict=True)]
             )
         parts = gradient.leaf_parts
         several = reducer.max(np.array([float(len(parts))]))[0] > 1
@@ -113,17 +118,17 @@ class PositionBias:
         self, values: Floats, point: Point, iteration: int, query_weight: Floats | None = None
     ) -> Floats:
         """Return the values after a step of Newton's method."""
-        own = self._by_level(point.hess)
-        unit = own.sum() / (len(self._codes) * self._rows)
-        if not unit > 0:  # no query has anything to learn
+        diagonal = self._by_level(point.hess)
+        unit = diagonal.sum() / (len(self._codes) * self._rows)
+        if not unit > 0:
+            # There is no pair of documents to learn from.
             return values
+        part = self.part(iteration)
         if not self.full:
-            grad, curvature = self._by_level(point.grad), np.diag(own)
-        elif (part := self.part(iteration)) is not None:
-            grad, curvature = (
-                self._by_level(point.grad),
-                self._sampled_curvature(point, part, query_weight, own),
-            )
+            grad, curvature = self._by_level(point.grad), np.diag(diagonal)
+        elif part is not None:
+            grad = self._by_level(point.grad)
+            curvature = self._sampled_curvature(point, part, query_weight, diagonal)
         else:
             by_cell, between = point.leaf_system(
                 self._cell, self._member.shape[1], query_weight=query_weight
@@ -135,24 +140,25 @@ class PositionBias:
         return values + step
 
     def part(self, iteration: int) -> int | None:
-        """Return the number of the leaf part whose curvature a step uses; None where it is that of all queries."""
+        """Return the number of the leaf part for the curvature; None means all queries."""
         return iteration % len(self._parts) if self._parts else None
 
     def _sampled_curvature(
-        self, point: Point, part: int, query_weight: Floats | None, own: Floats
+        self, point: Point, part: int, query_weight: Floats | None, diagonal: Floats
     ) -> Floats:
-        """Curvature of one part of the queries, another one in each iteration, scaled to that of all documents."""
+        """Return the curvature of one part of the queries, scaled to all documents."""
         _, between = point.leaf_system(
             self._cell, self._member.shape[1], query_weight=query_weight, part=part
         )
         sampled = self._by_level(point.hess, self._parts[part])
         if not sampled.sum() > 0:
-            return np.diag(own)
-        # One factor for all levels, so that a shift of all values still has no curvature: nothing but the ridge would
-        # stop a step in a direction that has none by mistake. Levels that the part has too few of are made stiffer.
-        scale = own.sum() / sampled.sum()
+            return np.diag(diagonal)
+        # There is one factor for all levels, so that a shift of all values still has no curvature.
+        # Only the ridge would stop a step in a direction that lost its curvature by mistake. Levels
+        # that are rare in the part are made stiffer.
+        scale = diagonal.sum() / sampled.sum()
         curvature: Floats = scale * self._member @ self._reducer.sum(between) @ self._member.T
-        return curvature + np.diag(np.maximum(own - scale * sampled, 0.0))
+        return curvature + np.diag(np.maximum(diagonal - scale * sampled, 0.0))
 
     def _by_level(self, of_rows: Floats, rows: slice = slice(None)) -> Floats:
         """Sum by level, all columns in a row."""
@@ -164,18 +170,19 @@ class PositionBias:
 
 @dataclass(frozen=True, eq=False)
 class BiasColumn:
-    """A column whose values have a bias each.
+    """A column with a bias for each of its values.
 
     Parameters
     ----------
     name
-        Of the column.
+        Name of the column.
     levels
-        Its values: positions from 1 on, the last of which stands for all from there on; or categories.
+        Its values: categories, or positions from 1 on, with the last one for all positions from
+        there on.
     codes
         Number of the level of each row [rows].
     ordered
-        Whether levels are positions, whose neighbours are alike.
+        Whether levels are positions, so that neighbours are alike.
     """
 
     name: str
@@ -187,43 +194,47 @@ class BiasColumn:
 def read_columns(
     settings: BiasSettings, data: RankingData, reducer: Reducer = ALONE
 ) -> list[BiasColumn]:
-    """Read the bias columns from the fields of the data; raise ValueError where one cannot be used.
+    """Read the bias columns from the fields of the data; raise ValueError if one cannot be used.
 
-    A column of numbers holds positions, any other one categories.
+    A column of numbers holds positions, and any other column holds categories.
 
     Examples
     --------
     >>> shown = {"position": [1, 2, 1, 7], "device": ["phone", "desk", "desk", "phone"]}
-    >>> data = RankingData([[0.1], [0.2], [0.3], [0.4]], [0, 1, 1, 0], qid=[1, 1, 2, 2], fields=shown)
+    >>> X, y = [[0.1], [0.2], [0.3], [0.4]], [0, 1, 1, 0]
+    >>> data = RankingData(X, y, qid=[1, 1, 2, 2], fields=shown)
     >>> columns = read_columns(BiasSettings(("position", "device"), limit=3), data)
     >>> [(column.levels, column.codes.tolist()) for column in columns]
     [((1, 2, 3), [0, 1, 0, 2]), (('desk', 'phone'), [1, 0, 0, 1])]
     """
     columns = []
     for name in settings.columns:
-        positions = _numbers(data.fields[name])
-        columns.append(
-            _categories(name, data.fields[name], data.queries, reducer)
-            if positions is None
-            else _positions(name, positions, data.queries, settings.limit, reducer)
-        )
+        values = data.fields[name]
+        positions = _numbers(values)
+        if positions is None:
+            column = _categories(name, values, data.queries, reducer)
+        else:
+            column = _positions(name, positions, data.queries, settings.limit, reducer)
+        columns.append(column)
     return columns
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any] | None:
-    """Return a column of numbers, NaN where one is missing; None for a column of categories."""
+    """Return a column of numbers, with NaN for missing ones, or None for a column of categories."""
     if values.dtype.kind in "iuf":
         return values
     if values.dtype.kind != "O":
         return None
-    known = ~_missing(values)
-    if not known.any() or any(
-        isinstance(value, bool) or not isinstance(value, Real) for value in values[known]
-    ):
+    present = ~_missing(values)
+    if not present.any() or not all(map(_is_number, values[present])):
         return None
     numbers = np.full(len(values), np.nan)
-    numbers[known] = values[known].astype(np.float64)
+    numbers[present] = values[present].astype(np.float64)
     return numbers
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -233,17 +244,18 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 def _positions(
     name: str, values: NDArray[Any], queries: Queries, limit: int, reducer: Reducer
 ) -> BiasColumn:
-    known = np.isfinite(values)
-    if not known.all():
-        row = int(np.argmin(known))
+    present = np.isfinite(values)
+    if not present.all():
+        row = int(np.argmin(present))
         raise ValueError(
-            f"{name} is missing ({values[row]}) at {queries.where(row)}; a document without a position was not shown: "
-            "leave it out, or give its position."
+            f"{name} is missing ({values[row]}) at {queries.where(row)}; a document without a "
+            "position was not shown: leave it out, or give its position."
         )
     if np.any(values % 1 != 0):
         row = int(np.argmax(values % 1 != 0))
         raise ValueError(
-            f"{name} is {values[row]} at {queries.where(row)}, and positions are whole numbers; categories are text."
+            f"{name} is {values[row]} at {queries.where(row)}, and positions are whole numbers; "
+            "categories are text."
         )
     lowest = int(values.min())
     if lowest == 0:
@@ -251,20 +263,20 @@ def _positions(
         from_0, from_1 = int(np.sum(tops == 0)), int(np.sum(tops == 1))
         if from_1:
             raise ValueError(
-                f"{name} counts from 0 in {from_0} queries and from 1 in {from_1}, so the two are mixed; "
-                "positions count from 1: add 1 where they count from 0."
+                f"{name} counts from 0 in {from_0} queries and from 1 in {from_1}, so the two are "
+                "mixed; positions count from 1: add 1 where they count from 0."
             )
         raise ValueError(f"{name} counts from 0, and positions count from 1; add 1.")
     if lowest < 1:
         row = int(np.argmin(values))
         raise ValueError(
-            f"{name} is {values[row]:g} at {queries.where(row)}; positions count from 1, and codes of categories must "
-            "be text."
+            f"{name} is {values[row]:g} at {queries.where(row)}; positions count from 1, and codes "
+            "of categories must be text."
         )
     if -reducer.max(np.array([-float(lowest)]))[0] >= limit:
         raise ValueError(
-            f"{name} starts at {lowest}, and positions from position_limit={limit} on share one value, so there is no "
-            "bias to learn; count positions from 1, or raise the limit."
+            f"{name} starts at {lowest}, and positions from position_limit={limit} on share one "
+            "value, so there is no bias to learn; count positions from 1, or raise the limit."
         )
     last = int(reducer.max(np.array([min(float(values.max()), float(limit))]))[0])
     codes = np.minimum(values, last).astype(np.int64) - 1
@@ -275,19 +287,21 @@ def _positions(
 def _categories(name: str, values: NDArray[Any], queries: Queries, reducer: Reducer) -> BiasColumn:
     if not isinstance(reducer, Alone):
         raise ValueError(
-            f"{name} holds text, whose levels several machines cannot agree on; give numbers from 1."
+            f"{name} holds text, whose levels several machines cannot agree on; give numbers from "
+            "1."
         )
     missing = _missing(values)
     if missing.any():
         row = int(np.argmax(missing))
         raise ValueError(
-            f"{name} is missing at {queries.where(row)}; give a category of its own, such as 'unknown'."
+            f"{name} is missing at {queries.where(row)}; give a category of its own, such as "
+            "'unknown'."
         )
     levels, codes = np.unique(values.astype(str), return_inverse=True)
     if len(levels) > _MOST_CATEGORIES:
         raise ValueError(
-            f"{name} has {len(levels)} categories, and a bias is learned for at most {_MOST_CATEGORIES}; merge the "
-            "rare ones."
+            f"{name} has {len(levels)} categories, and a bias is learned for at most "
+            f"{_MOST_CATEGORIES}; merge the rare ones."
         )
     _require_variation(name, codes, queries, reducer)
     return BiasColumn(name, tuple(levels.tolist()), codes.astype(np.int64), ordered=False)
@@ -298,16 +312,16 @@ def _require_variation(name: str, codes: NDArray[Any], queries: Queries, reducer
     ranges = np.maximum.reduceat(codes, first) - np.minimum.reduceat(codes, first)
     if reducer.max(np.array([float(ranges.max())]))[0] == 0:
         raise ValueError(
-            f"{name} is the same for all documents of each query, so its bias is not identifiable: it changes no "
-            "order. Leave it out, or give logs in which it varies."
+            f"{name} is the same for all documents of each query, so its bias is not identifiable: "
+            "it changes no order. Leave it out, or give logs in which it varies."
         )
 
 
 def warn_without_overlap(settings: BiasSettings, data: RankingData) -> None:
-    """Warn where a log looks as if bias and relevance could not be told apart.
+    """Warn if bias and relevance can probably not be told apart in a log.
 
-    What a sample of the rows can show: the same document is never seen at two positions although documents repeat, or
-    one feature has the order of the positions in every query.
+    A sample of the rows can show two cases: the same document is never seen at two positions
+    although documents repeat, or a feature has the order of the positions in every query.
     """
     last = int(np.searchsorted(data.boundaries, min(_ROWS_TO_TEST, data.n_rows), side="left"))
     rows = slice(0, int(data.boundaries[max(last, 1)]))
@@ -336,42 +350,43 @@ def warn_without_overlap(settings: BiasSettings, data: RankingData) -> None:
 
 
 def _ordering_feature(data: RankingData, positions: NDArray[Any], n_queries: int) -> str | None:
-    """Return a feature whose order is that of the positions in every one of the first queries."""
+    """Return a feature with the order of the positions in all of the first queries."""
     query = data.queries.query_of_row[: len(positions)]
     order = np.lexsort((positions, query))
     step = (query[order][1:] == query[order][:-1]) & (positions[order][1:] > positions[order][:-1])
     if n_queries < 2 or not step.any():
         return None
     X = data.X[: len(positions)]
-    pairs = np.column_stack((order[:-1], order[1:]))[step]  # rows of neighbours in a list
+    # Rows of neighbours in a list.
+    pairs = np.column_stack((order[:-1], order[1:]))[step]
     for number, feature in enumerate(data.feature_names):
-        if not _one_way(
-            _changes(X, number, pairs[:_PAIRS_TO_TRY])
-        ):  # which rules out most features, and is quick
+        # A few pairs rule out most features, and they are quick to test.
+        if not _one_way(_changes(X, number, pairs[:_PAIRS_TO_TRY])):
             continue
         change = _changes(X, number, pairs)
-        known = change[~np.isnan(change)]
-        if _one_way(known) and len(known) > 0.5 * len(change) and np.mean(known != 0) > 0.9:
+        present = change[~np.isnan(change)]
+        if _one_way(present) and len(present) > 0.5 * len(change) and np.mean(present != 0) > 0.9:
             return feature
     return None
 
 
 def _changes(X: Any, number: int, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Change of a feature from the first to the second row of each pair."""
+    """Return the change of a feature from the first to the second row of each pair."""
     column = X[: int(pairs.max()) + 1][:, [number]]
-    first, second = column[pairs[:, 0]], column[pairs[:, 1]]
-    return np.asarray(as_dense(second - first), dtype=np.float64).ravel()
+    change = column[pairs[:, 1]] - column[pairs[:, 0]]
+    return np.asarray(as_dense(change), dtype=np.float64).ravel()
 
 
 def _one_way(change: NDArray[np.float64]) -> bool:
-    """Tell whether a feature never rises or never falls, where it is known."""
+    """Return True if a feature never increases or never decreases."""
     return not (np.any(change > 0) and np.any(change < 0))
 
 
 def _never_moves(data: RankingData, positions: NDArray[Any], rows: slice) -> bool:
-    """Tell whether some documents repeat, and each has one position only."""
+    """Return True if some documents repeat and each has one position only."""
     hashes = row_hashes(data.X[rows], 1)
     _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
-    if len(first) > 0.5 * len(hashes):  # too few repeat to conclude anything
+    if len(first) > 0.5 * len(hashes):
+        # Too few documents repeat for a conclusion.
         return False
     return bool(np.all(positions == positions[first][number]))

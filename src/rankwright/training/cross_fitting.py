@@ -1,4 +1,4 @@
-"""Scores of training queries by models that have not seen them."""
+"""Scores of training queries by models that were not trained on them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
+from rankwright.support import checks
 
 Floats = NDArray[np.float64]
 
@@ -27,14 +28,12 @@ def held_out(ranker: Any, data: RankingData) -> HeldOut:
 
 
 def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
-    """Score each fold of queries by a model of the other folds, with the parameters and the trees of a fitted ranker.
+    """Score each fold of queries by a model of the other folds.
 
-    The number of trees is that of the ranker's training, so that scores are on its scale and nothing has to be watched.
+    The models have the parameters of a fitted ranker and as many trees as its training. So scores
+    are on its scale, and no evaluation set has to be watched.
     """
-    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or folds < 2:
-        raise ValueError(
-            f"folds must be a whole number from 2, or None for held-out data; got {folds!r}."
-        )
+    folds = checks.whole("folds", folds, least=2)
     if folds > data.n_queries:
         raise ValueError(
             f"there are {data.n_queries} queries for {folds} folds; give more data, or fewer folds."
@@ -42,11 +41,11 @@ def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
     manifest = ranker.manifest_
     if manifest["initial_trees"]:
         raise ValueError(
-            "the trees of init_model may have seen every query, so cross-fitting would not be honest; calibrate on "
-            "held-out queries instead of with folds."
+            "the trees of init_model may have seen every query, so cross-fitting would not be "
+            "honest; calibrate on held-out queries instead of with folds."
         )
-    # With several members the first one's rates are recorded, and each has about as many trees.
     changes = {
+        # With several members these are the rates of the first, and each has about as many trees.
         "n_estimators": len(ranker.learning_rates_),
         "early_stopping_rounds": None,
         "early_stopping": "valid",
@@ -56,10 +55,12 @@ def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
         "random_state": manifest["seed"],
     }
     parameters = {**ranker.get_params(deep=False), **changes}
-    parts = [
-        held_out(type(ranker)(**parameters).fit(train), test)
-        for train, test in data.kfold(int(folds), seed=manifest["seed"])
-    ]
-    weights = None if data.weights is None else np.concatenate([part.weights for part in parts])
-    scores, labels = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    parts = []
+    for train, test in data.kfold(folds, seed=manifest["seed"]):
+        parts.append(held_out(type(ranker)(**parameters).fit(train), test))
+    scores = np.concatenate([part.scores for part in parts])
+    labels = np.concatenate([part.labels for part in parts])
+    weights = None
+    if data.weights is not None:
+        weights = np.concatenate([part.weights for part in parts])
     return HeldOut(scores, labels, weights, data.n_queries)

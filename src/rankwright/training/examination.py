@@ -1,20 +1,25 @@
-"""How likely each position is examined, relative to the first, as the clicks of a training show.
+"""Estimate how likely each position is examined, relative to the first, from the clicks of a training.
 
-A learned bias b is an amount of score, and what that means for clicks depends on the objective. Let users examine
-position k with probability θ_k and click on what they examine with probability γ, so that a click has θ_k γ.
+A learned bias b is an amount of score, and its meaning for clicks depends on the objective. Let
+users examine position k with probability θ_k and click on examined documents with probability γ, so
+that a click has probability θ_k γ.
 
-* A pair of a logistic loss compares odds, P(only i is clicked) / P(only j is clicked), so b_k tends to
-  log θ_k - log((1 - θ_k γ) / (1 - θ_1 γ)): steeper than log θ_k, by up to 1 / (1 - γ) where clicks are frequent.
+* A pair of a logistic loss compares odds, P(only i is clicked) / P(only j is clicked), so b_k tends
+  to log θ_k - log((1 - θ_k γ) / (1 - θ_1 γ)): steeper than log θ_k, by up to 1 / (1 - γ) if clicks
+  are frequent.
 * A squared error makes b_k a difference of click rates, (θ_k - θ_1) times a mean γ.
 * A softmax shares one target among the documents of a list: no function of b_k alone is θ_k.
 
-So θ is estimated from the clicks themselves. Documents that are alike have the same γ on average wherever they stood:
-click rate of group g at position k = γ_g θ_k, which `rankwright.clicks.multiplicative` fits without knowing any γ_g.
-Alike are rows with the same features, as those of a document that was shown several times: such groups owe nothing to
-the trees. Where documents with about the same score of the trees tell more positions apart, these are taken: the trees
-have seen the clicks of the same documents, and what they fitted to chance makes θ somewhat too flat.
+So θ is estimated from the clicks themselves. Similar documents have the same γ on average wherever
+they stood: click rate of group g at position k = γ_g θ_k. `rankwright.clicks.multiplicative` fits
+this without knowing any γ_g. Rows with the same features are similar, for example the rows of a
+document that was shown several times: such groups do not depend on the trees. If documents with
+about the same score of the trees tell more positions apart, these groups are used instead. The
+trees know the clicks of the same documents, and what they fitted to chance makes θ somewhat too
+flat.
 
-Categories are treated as positions are, and where there are several columns groups have the same values of the others.
+Categories are treated like positions. With several columns, the documents of a group have the same
+values of the other columns.
 """
 
 from __future__ import annotations
@@ -36,19 +41,31 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _SCORE_GROUPS = 100
-_MOST_CELLS = 10_000_000  # of a table of groups by levels: 80 MB
-_KNOWN = (
-    0.5  # standard error of log θ up to which a level counts as known: a factor of e either way
-)
+# A table of groups by levels then takes 80 MB.
+_MOST_CELLS = 10_000_000
+# A level counts as known up to this standard error of log θ: a factor of e either way.
+_KNOWN = 0.5
 
 
 class Examination(NamedTuple):
-    """Estimated examination of the levels of a column."""
+    """Estimated examination of the levels of a column.
 
-    levels: Integers  # numbers of the levels that were clicked
-    values: Floats  # relative to the reference
-    errors: Floats  # standard errors of their logarithms
-    alike_by: str  # "features" or "score"
+    Parameters
+    ----------
+    levels
+        Numbers of the levels that were clicked.
+    values
+        Their examination, relative to the reference.
+    errors
+        Standard errors of the logarithms of the values.
+    alike_by
+        Whether documents are grouped by ``"features"`` or by ``"score"``.
+    """
+
+    levels: Integers
+    values: Floats
+    errors: Floats
+    alike_by: str
 
     @property
     def n_known(self) -> int:
@@ -56,7 +73,7 @@ class Examination(NamedTuple):
         return int(np.sum(self.errors < _KNOWN))
 
     def with_reference(self, reference: int) -> Examination:
-        """Return the levels in their own order, where the reference was the first."""
+        """Return the levels in the order of the column, after the reference was put first."""
         level = _swapped(self.levels, reference)
         order = np.argsort(level)
         return self._replace(
@@ -71,82 +88,81 @@ def describe_biases(
     n_features: int,
     scores: Callable[[], Floats],
 ) -> dict[str, Any]:
-    """Describe the biases by column as plain values: levels, biases, examination, and documents of each level.
+    """Describe each column as plain values: levels, biases, examination, and documents of each level.
 
-    Positions are relative to the first, categories to the most frequent one. Levels without documents are left out.
-    ``"examination"`` is missing where clicks do not tell, and None for levels of which they do not. ``n_features`` and
-    ``scores`` are those of `estimate_examination`.
+    Positions are relative to the first, categories to the most frequent one. Levels without
+    documents are left out. ``"examination"`` is missing if the clicks do not show it, and None for
+    single levels that they do not show. For ``n_features`` and ``scores`` see
+    `estimate_examination`.
     """
     described = {}
     start = 0
     columns = read_columns(settings, data)
     for number, column in enumerate(columns):
-        own = np.array(values[start : start + len(column.levels)])
-        start += len(own)
-        documents = np.bincount(column.codes, minlength=len(own))
-        seen = np.flatnonzero(documents)
-        reference = int(seen[0]) if column.ordered else int(np.argmax(documents))
-        described[column.name] = {
-            "levels": [column.levels[i] for i in seen],
-            "values": (own - own[reference])[seen].tolist(),
-            "documents": documents[seen].tolist(),
+        biases = np.array(values[start : start + len(column.levels)])
+        start += len(biases)
+        documents = np.bincount(column.codes, minlength=len(biases))
+        shown = np.flatnonzero(documents)
+        reference = int(shown[0]) if column.ordered else int(np.argmax(documents))
+        entry: dict[str, Any] = {
+            "levels": [column.levels[level] for level in shown],
+            "values": (biases - biases[reference])[shown].tolist(),
+            "documents": documents[shown].tolist(),
             "ordered": column.ordered,
         }
         estimate = estimate_examination(columns, number, reference, data, n_features, scores)
         if estimate is not None:
-            place = {int(level): i for i, level in enumerate(estimate.levels)}
-            described[column.name] |= {
-                name: [float(of_levels[place[int(i)]]) if int(i) in place else None for i in seen]
-                for name, of_levels in (
-                    ("examination", estimate.values),
-                    ("examination_error", estimate.errors),
-                )
-            }
-            described[column.name]["alike_by"] = estimate.alike_by
+            levels = estimate.levels.tolist()
+            found = dict(zip(levels, estimate.values.tolist(), strict=True))
+            errors = dict(zip(levels, estimate.errors.tolist(), strict=True))
+            entry["examination"] = [found.get(level) for level in shown.tolist()]
+            entry["examination_error"] = [errors.get(level) for level in shown.tolist()]
+            entry["alike_by"] = estimate.alike_by
+        described[column.name] = entry
     return described
 
 
 def estimate_examination(
     columns: Sequence[BiasColumn],
-    chosen: int,
+    number: int,
     reference: int,
     data: RankingData,
     n_features: int,
     scores: Callable[[], Floats],
 ) -> Examination | None:
-    """Estimate the examination of the levels of a column; None where clicks do not tell.
+    """Estimate the examination of the levels of a column; None if the clicks do not show it.
 
     Parameters
     ----------
-    columns, chosen
-        All bias columns, and the number of the one to estimate.
+    columns, number
+        All bias columns, and the number of the column to estimate.
     reference
-        The level that the others are relative to.
+        The level that the other levels are relative to.
     data
         Training data. Its labels are clicks or click rates.
     n_features
-        The first of its columns that describe documents; later ones depend on the list.
+        The number of columns that describe documents. Later columns depend on the list.
     scores
-        Computes the scores of the trees, which are needed where no document is repeated.
+        Computes the scores of the trees. They are needed if no document is repeated.
     """
     if not data.labels:
         return None
-    column = columns[chosen]
-    others = [c for number, c in enumerate(columns) if number != chosen]
+    column = columns[number]
+    other_columns = [*columns[:number], *columns[number + 1 :]]
 
     def by_features() -> Integers:
         hashes = row_hashes(data.X, n_given=n_features)
         return np.unique(hashes, return_inverse=True)[1].astype(np.int64)
 
     def by_score() -> Integers:
-        own = scores()
-        edges = np.quantile(own, np.arange(1, _SCORE_GROUPS) / _SCORE_GROUPS)
-        return np.searchsorted(edges, own).astype(np.int64)
+        of_rows = scores()
+        edges = np.quantile(of_rows, np.arange(1, _SCORE_GROUPS) / _SCORE_GROUPS)
+        return np.searchsorted(edges, of_rows).astype(np.int64)
 
     best: Examination | None = None
     for alike_by, grouping in (("features", by_features), ("score", by_score)):
         group = grouping()
-        for other in others:
+        for other in other_columns:
             group = group * len(other.levels) + other.codes
         estimate = _estimate(_cells(group, column, reference, data), alike_by)
         if estimate is not None and (best is None or estimate.n_known > best.n_known):
@@ -157,7 +173,10 @@ def estimate_examination(
 
 
 def _cells(group: Integers, column: BiasColumn, reference: int, data: RankingData) -> Cells:
-    """Count by group and level; the reference is the first level, and levels that were never clicked are left out."""
+    """Count by group and level.
+
+    The reference is the first level. Levels that were never clicked are left out.
+    """
     n_levels = len(column.levels)
     level = _swapped(column.codes, reference)
     weight = np.ones(data.n_rows) if data.weights is None else data.weights
@@ -166,7 +185,8 @@ def _cells(group: Integers, column: BiasColumn, reference: int, data: RankingDat
     if size > _MOST_CELLS:
         keys, place = np.unique(place, return_inverse=True)
         size = len(keys)
-    else:  # a table is faster than a sort
+    else:
+        # A table is faster than a sort.
         keys = np.arange(size)
     shows, clicks = (sums_by(place, values, size) for values in (weight, weight * data.y))
     seen = np.flatnonzero(shows)
@@ -177,7 +197,7 @@ def _cells(group: Integers, column: BiasColumn, reference: int, data: RankingDat
 
 
 def _estimate(cells: Cells, alike_by: str) -> Examination | None:
-    """Estimate what groups connect with the first level; None where that is nothing."""
+    """Estimate the levels that groups connect with the first level; None if there are none."""
     levels = np.arange(cells.n_positions)
     while len(cells.group):
         clicks = sums_by(cells.position, cells.clicks, cells.n_positions)
@@ -203,7 +223,10 @@ def _at(cells: Cells, positions: Integers) -> Cells:
 
 
 def _largest(cells: Cells) -> Cells:
-    """Keep groups that fit into memory: those with the most clicks, which the likelihood takes as given."""
+    """Keep groups that fit into memory.
+
+    The groups with the most clicks are kept, because the likelihood takes clicks as given.
+    """
     by_group = sums_by(cells.group, cells.clicks, int(cells.group.max()) + 1)
     most = max(_MOST_CELLS // cells.n_positions, 1)
     if len(by_group) <= most:

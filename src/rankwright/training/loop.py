@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.bins import Bins
 from rankwright.data.dataset import RankingData
 from rankwright.data.queries import Queries
 from rankwright.engines import load_engine
@@ -52,6 +51,7 @@ from rankwright.training.steering import agreement
 from rankwright.training.stopping import Watch
 
 if TYPE_CHECKING:
+    from rankwright.data.bins import Bins
     from rankwright.training.bias import PositionBias
 
 Floats = NDArray[np.float64]

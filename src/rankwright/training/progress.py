@@ -1,4 +1,4 @@
-"""What a user sees while a model trains: a bar on a terminal or in a notebook, a line every few seconds elsewhere."""
+"""Progress for the user: a bar on a terminal or in a notebook, otherwise a line now and then."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_UPDATES = 0.1
 _SECONDS_BETWEEN_NOTEBOOK_UPDATES = 0.2
 _READING_BAR_WIDTH = 20
-_LONGEST_NAME = 18  # characters of a metric's name, so that the bar fits 80 columns
+# Longer names of metrics are cut, so that the bar fits 80 columns.
+_LONGEST_NAME = 18
 
 
 class Display:
-    """Shows progress on standard error; silent with ``verbose=0``, with more figures with ``verbose=2``.
+    """Shows the progress of a training on standard error.
 
-    The short form fits 80 columns. Names are the user's, so nothing is read as markup.
+    It is silent with ``verbose=0`` and shows more figures with ``verbose=2``. The short form fits
+    80 columns. Names come from the user, so no text is read as markup.
     """
 
     def __init__(self, verbose: int, n_estimators: int, metric: Metric) -> None:
@@ -82,16 +84,20 @@ class Display:
             self._console.print(self.describe(progress), highlight=False, soft_wrap=True)
 
     def summary(self, progress: Progress) -> str:
-        """Describe it in a few words: trees and metric."""
+        """Describe the progress in a few words: trees and metric."""
         parts = [_trees(progress)]
         if progress.history:
             name, curve = next(iter(progress.history[0].items()))
-            short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-            parts.append(f"{short} {curve[-1]:.4f}")
+            if len(name) > _LONGEST_NAME:
+                name = f"{name[: _LONGEST_NAME - 1]}…"
+            parts.append(f"{name} {curve[-1]:.4f}")
         return ", ".join(parts)
 
     def describe(self, progress: Progress) -> str:
-        """Describe it in one line: trees, metric, best, speed, time left, share of the objective."""
+        """Describe the progress in one line.
+
+        It has the trees, metric, best value, speed, time left and share of the objective.
+        """
         parts = [_trees(progress)]
         if progress.history:
             name, curve = next(iter(progress.history[0].items()))
@@ -100,9 +106,8 @@ class Display:
         left = seconds_left(progress)
         if left is not None:
             speed = progress.done / (progress.seconds - progress.compile_seconds)
-            parts.append(
-                f"{speed:.1f} trees/s, {left:.0f} s left, objective {_objective_share(progress.times):.0%}"
-            )
+            share = _objective_share(progress.times)
+            parts.append(f"{speed:.1f} trees/s, {left:.0f} s left, objective {share:.0%}")
         return ", ".join(parts)
 
 
@@ -141,7 +146,7 @@ def _clock(seconds: float | None) -> str:
 
 
 def _objective_share(times: dict[str, float]) -> float:
-    """Share of the time spent on gradients and leaf values, not on the engine's trees."""
+    """Return the share of the time for gradients and leaf values, not for the engine's trees."""
     loop = sum(times[phase] for phase in ("gradients", "trees", "leaves", "evaluation"))
     return (times["gradients"] + times["leaves"]) / (loop or 1.0)
 
@@ -149,8 +154,8 @@ def _objective_share(times: dict[str, float]) -> float:
 class ReadingBar:
     """Shows on standard error how much of the files has been read; silent with ``verbose=0``.
 
-    It is called with what is read, the bytes so far, and the bytes in all, and needs no end: a pass over the files may
-    break off at any time.
+    It is called with the purpose of reading, the bytes so far, and the bytes in all. It needs no
+    end, because a pass over the files may break off at any time.
 
     Examples
     --------
@@ -186,14 +191,14 @@ class ReadingBar:
 
 
 def in_notebook() -> bool:
-    """Tell whether this process is the kernel of a notebook."""
+    """Return True if this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
 
 
 class NotebookBar:
-    """A bar with a line of text; it needs nothing but IPython, which is there in every notebook.
+    """A bar with a line of text. It only needs IPython, which every notebook has.
 
     Parameters
     ----------

@@ -1,14 +1,15 @@
 """A learning rate that follows the agreement of two halves of the queries.
 
-Leaves are solved on one half of the queries, chosen at random for each tree. The step along the leaf values v that is
-best for the other half,
+Leaves are solved on one half of the queries, chosen at random for each tree. The best step for the
+other half along the leaf values v,
 
-    a = -g'v / v'(H + ridge) v,          g, H of the other half,                             (agreement)
+    a = -g'v / v'(H + ridge) v,          g, H of the other half,                         (agreement)
 
-tells how much of the tree is signal: 1 if the halves agree, 0 if they have nothing in common. The rate grows while a
-is above a target and shrinks below it: rate_{t+1} = rate_t exp(speed (a_t - target)). So data that is easy to learn
-gets large steps, and training slows down when what is left is noise. (The tree was chosen with both halves, so that
-even in noise they agree by about a half.)
+shows how much of the tree is signal: it is 1 if the halves agree, and 0 if they have nothing in
+common. The rate grows while a is above a target and shrinks while it is below:
+rate_{t+1} = rate_t exp(speed (a_t - target)). So data that is easy to learn gets large steps, and
+training slows down when only noise is left. (The tree was chosen with both halves, so they agree by
+about a half even on noise.)
 """
 
 from __future__ import annotations
@@ -49,20 +50,21 @@ class Steering:
         >>> Steering(speed=0.1, target=0.75).next(0.05, 0.75)
         0.05
         """
-        return min(
-            self.most, max(self.least, rate * math.exp(self.speed * (agreement - self.target)))
-        )
+        next_rate = rate * math.exp(self.speed * (agreement - self.target))
+        return min(self.most, max(self.least, next_rate))
 
 
 def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:
-    """How far leaf values solved on one half of the queries suit the other half, from 0 to 1; see (agreement) above.
+    """Return how well leaf values of one half of the queries suit the other half, from 0 to 1.
+
+    This is (agreement) of the module, limited to [0, 1].
 
     Parameters
     ----------
     gradients, curvatures
-        Of the leaves, for both halves: [2, leaves] and [2, leaves, leaves].
+        Sums over the leaves for both halves: [2, leaves] and [2, leaves, leaves].
     ridge
-        Of the whole; each half has half of it.
+        The ridge for all queries; each half has half of it.
 
     Examples
     --------
@@ -75,12 +77,8 @@ def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:
     0.0
     """
     systems = curvatures + ridge / 2 * np.eye(gradients.shape[1])
-    values = -np.array(
-        [
-            solve_positive(system, gradient)
-            for system, gradient in zip(systems, gradients, strict=True)
-        ]
-    )
+    solved = [solve_positive(*half) for half in zip(systems, gradients, strict=True)]
+    values = -np.array(solved)
     decrease = -np.sum(values * gradients[::-1])
     curvature = float(np.einsum("hl,hlm,hm->", values, systems[::-1], values))
     return float(np.clip(decrease / curvature, 0.0, 1.0)) if curvature > 0 else 0.0

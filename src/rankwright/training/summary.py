@@ -1,4 +1,4 @@
-"""What a notebook shows of a fitted Ranker: metrics, settings that the data chose, and the columns that matter."""
+"""Tables of a fitted Ranker for notebooks: metrics, chosen settings, and important columns."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import numpy as np
 from rankwright.support.tables import Table
 from rankwright.training.stopping import stopping_sentence
 
-_COLUMNS = 10  # of the largest importance
+# Number of the most important columns to show.
+_COLUMNS = 10
 
 
 def fitted_html(ranker: Any) -> str:
-    """Return tables of a fitted Ranker in HTML; texts of the manifest suffice, so classes need not be defined."""
+    """Return tables of a fitted Ranker in HTML.
+
+    They show the texts of the manifest, so classes of metrics and objectives need not be defined.
+    """
     manifest, model = ranker.manifest_, ranker.model_
     refit = "refit" in manifest
     last = ranker._evaluated_iteration - 1
