@@ -21,6 +21,7 @@ from rankwright.runs import train_run
 from rankwright.support.interrupts import deferred_interrupts
 from rankwright.support.locks import locked_folder
 from rankwright.training.checkpoint import hash_of
+from rankwright.training.loop import Boosting
 from small import QUICK, TRAIN, VALID, quick
 from waiting import wait_for
 
@@ -53,6 +54,68 @@ def test_deferred_interrupts_take_effect_after_the_block() -> None:
         interrupted_block()
     assert steps == [1, 2]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_takes_effect_at_once_where_it_is_allowed_and_only_the_first() -> None:
+    steps: list[Any] = []
+
+    def interrupted_block() -> None:
+        with deferred_interrupts() as interrupts:
+            try:
+                with interrupts.allowed():
+                    signal.raise_signal(signal.SIGINT)
+                    steps.append("not reached")
+            except KeyboardInterrupt:
+                signal.raise_signal(signal.SIGINT)
+                steps.append("dealt with")
+            steps.append(len(interrupts))
+
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        interrupted_block()
+    assert steps == ["dealt with", 1]
+
+
+def test_an_interrupt_that_waited_takes_effect_where_it_is_allowed() -> None:
+    steps: list[Any] = []
+    with deferred_interrupts() as interrupts:
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt, match=r"^$"), interrupts.allowed():
+            steps.append("not reached")
+    assert steps == []
+
+
+def with_ctrl_c_at_the_first_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot, sent = Boosting.snapshot, []
+
+    def signalled(self: Boosting) -> Any:
+        if not sent:
+            sent.append(True)
+            signal.raise_signal(signal.SIGINT)
+        return snapshot(self)
+
+    monkeypatch.setattr(Boosting, "snapshot", signalled)
+
+
+def test_ctrl_c_after_the_last_tree_takes_effect_when_the_model_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole, ranker = quick().fit(TRAIN), quick()
+    with_ctrl_c_at_the_first_snapshot(monkeypatch)
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        ranker.fit(TRAIN)
+    assert not ranker.interrupted_
+    assert np.array_equal(ranker.predict(VALID), whole.predict(VALID))
+
+
+def test_ctrl_c_between_two_passes_keeps_the_model_of_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options: dict[str, Any] = {"early_stopping_rounds": 4}
+    first = quick(**options).fit(TRAIN, eval_set=VALID)
+    with_ctrl_c_at_the_first_snapshot(monkeypatch)
+    kept = quick(**options, refit=True).fit(TRAIN, eval_set=VALID)
+    assert kept.interrupted_
+    assert np.array_equal(kept.predict(VALID), first.predict(VALID))
 
 
 def test_deferred_interrupts_change_nothing_in_other_threads() -> None:

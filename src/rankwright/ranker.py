@@ -176,7 +176,8 @@ class Ranker(FittedRanker):
     True
     """
 
-    # scikit-learn's metadata routing passes query ids on without being asked: nothing can be ranked without them.
+    # scikit-learn's metadata routing passes query ids on without a request by the user, because
+    # documents cannot be ranked without them.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012  # scikit-learn reads it from the class
     __metadata_request__score = {"qid": True}  # noqa: RUF012
     __metadata_request__predict = {"qid": True}  # noqa: RUF012
@@ -275,45 +276,51 @@ class Ranker(FittedRanker):
         Parameters
         ----------
         X, y, qid, group, sample_weight
-            As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone.
-            Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame. Several labels are a dict or
-            a data frame ``y``, or a list of names of columns; the first is the main one (docs/goals.md).
-            A folder, file or pattern of Parquet files or LETOR text, or a list of them, is streamed: features are in a
-            temporary file, and the model is the same, bit by bit (docs/scale.md). ``y``, ``qid`` and
-            ``sample_weight`` then name columns, by default ``label`` and ``qid``; see `stream_data` for more.
+            As in `RankingData` (there ``sample_weight`` is called ``weights``), or a `RankingData`
+            as ``X`` alone. Rows may come in any order; ``qid`` and ``y`` may name columns of a data
+            frame. Several labels are a dict or a data frame ``y``, or a list of names of columns.
+            The first is the main label (docs/goals.md). A folder, file or pattern of Parquet files
+            or LETOR text, or a list of them, is streamed: features are in a temporary file, and the
+            model is the same, bit by bit (docs/scale.md). ``y``, ``qid`` and ``sample_weight`` then
+            name columns, by default ``label`` and ``qid``; see `stream_data` for more.
         pairs, document
-            Preferences to learn from, as in `RankingData`, with an objective such as ``"ranknet(pairs)"``, alone or
-            beside labels. Without labels the objective ``"auto"`` is that one.
+            Preferences to learn from, as in `RankingData`, alone or beside labels. They need an
+            objective for pairs, for example ``"ranknet(pairs)"``; ``"auto"`` becomes this one if
+            there are no labels.
         position
-            Where each document was shown when its label, a click, was observed: an array of positions from 1, or the
-            name of a column or field. Scores plus a bias of each position are trained; `predict` returns the scores
-            without it (docs/bias.md). Several columns (a list of names, or a dict of arrays by name) add up, and
-            columns of text are categories, such as the device.
+            The position of each document when its label, a click, was observed: an array of
+            positions from 1, or the name of a column or field. Scores plus a bias of each position
+            are trained; `predict` returns the scores without it (docs/bias.md). Several columns (a
+            list of names, or a dict of arrays by name) add up, and columns of text are categories,
+            for example the device.
         propensity
-            Where labels are clicks and the probability that users saw each document is known: an array, or the name of
-            a column or field. Clicked documents weigh 1 / propensity, in a way that each objective's page describes.
+            The probability that users saw each document, if it is known and labels are clicks: an
+            array, or the name of a column or field. Clicked documents weigh 1 / propensity, in a
+            way that each objective's page describes.
         clip
-            The least propensity: smaller ones count as this one. None for no limit.
+            The least propensity: smaller ones are raised to it. None for no limit.
         self_normalised
             Divide the weights of clicked documents by their mean.
         eval_set
-            Evaluation sets: a list of ``(X, y, qid)``, of `RankingData` or of paths to stream, or one of them; a data
-            frame alone where ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them,
-            for curves of the training, and costs no second copy.
+            Evaluation sets: a list of ``(X, y, qid)``, of `RankingData` or of paths to stream, or a
+            single one of them; a data frame alone if ``y`` and ``qid`` name columns. For curves of
+            the training, the `RankingData` that is trained on may be among them, at no cost of
+            memory.
         eval_group
-            Sizes of the queries of each evaluation set, where these are pairs ``(X, y)``: the form of LightGBM and
-            PyTerrier.
+            Sizes of the queries of each evaluation set, if the sets are pairs ``(X, y)``: the form
+            of LightGBM and PyTerrier.
         init_model
             A fitted Ranker, or the path of a saved one, to add trees to.
         callbacks
-            Functions called with a `Progress` after each tree; training stops when one returns True. Where a training
-            has several passes, ``progress.stage`` names them; they are not called in the folds of
-            ``early_stopping="cv"``.
+            Functions to call with a `Progress` after each tree; training stops when one returns
+            True. If a training has several passes, ``progress.stage`` names them. The folds of
+            ``early_stopping="cv"`` do not call them.
         cluster
-            Train on several machines with ``engine="xgboost"``: a Dask client, the address of a scheduler, a number of
-            workers to start on this machine, ``"local"`` for one per core, or a `Cluster`. ``X`` may then also be a
-            folder or pattern of Parquet files that the workers can open (``y`` and ``qid`` name columns, by default
-            ``label`` and ``qid``), or Dask collections. The model is the same for any number of workers.
+            Train on several machines with ``engine="xgboost"``: a Dask client, the address of a
+            scheduler, a number of workers to start on this machine, ``"local"`` for one worker per
+            core, or a `Cluster`. ``X`` may then also be a folder or pattern of Parquet files that
+            the workers can open (``y`` and ``qid`` name columns, by default ``label`` and ``qid``),
+            or Dask collections. The model is the same for any number of workers.
         """
         earlier = _fitted(init_model)
         with naming_classes(getattr(earlier or self, "model_", None)):
@@ -321,26 +328,25 @@ class Ranker(FittedRanker):
         check_callbacks(callbacks)
         _check_watched(plan, eval_set)
         if cluster is not None:
-            asked = {
-                "pairs": pairs,
-                "position": position,
-                "propensity": propensity,
-                "clip": clip,
-                "self_normalised": self_normalised,
-                "eval_group": eval_group,
-            }
             return self._fit_on(
                 cluster,
                 plan,
                 (X, y, qid, group, sample_weight),
                 eval_set,
-                asked,
                 earlier,
                 callbacks,
+                pairs=pairs,
+                position=position,
+                propensity=propensity,
+                clip=clip,
+                self_normalised=self_normalised,
+                eval_group=eval_group,
             )
         if eval_group is None:
             check_paths(eval_set)
         clicks = ClickColumns.of(position, propensity, clip, self_normalised)
+        # A refit trains on the first evaluation set too, so it needs the columns about clicks.
+        fields = clicks.named if self.refit else {}
         not_features = list(clicks.named.values())
         if isinstance(document, str):
             not_features.append(document)
@@ -354,23 +360,21 @@ class Ranker(FittedRanker):
             recipe = read_recipe(plan.within_query, data)
             if earlier is not None:
                 earlier.model_.check_same_recipe(recipe)
-            # A refit trains on the first evaluation set too, so it needs the columns about clicks.
-            fields = clicks.named if self.refit else {}
             sets = evaluation_sets(eval_set, data, y, qid, eval_group, not_features, fields, show)
+        # A Ctrl-C waits until the model is taken over; the training allows it where work is long.
         with deferred_interrupts() as interrupts:
-            fitted = train(
-                Training(
-                    plan=plan,
-                    data=data,
-                    valid=[data if valid is X else valid for valid in sets],
-                    recipe=recipe,
-                    initial=None if earlier is None else earlier.forest_,
-                    callbacks=tuple(callbacks or ()),
-                    columns=_columns(X, y, qid, data, not_features),
-                    times=times,
-                    interrupts=interrupts,
-                )
+            training = Training(
+                plan=plan,
+                data=data,
+                valid=[data if valid is X else valid for valid in sets],
+                recipe=recipe,
+                initial=None if earlier is None else earlier.forest_,
+                callbacks=tuple(callbacks or ()),
+                columns=_columns(X, y, qid, data, not_features),
+                times=times,
+                interrupts=interrupts,
             )
+            fitted = train(training)
             scores = fitted.out_of_sample
             if scores is not None and data is not X:
                 scores = data.ungroup(scores)
@@ -387,11 +391,11 @@ class Ranker(FittedRanker):
         plan: Plan,
         data: tuple[Any, ...],
         eval_set: Any,
-        asked: dict[str, Any],
         earlier: Ranker | None,
         callbacks: Sequence[Callable[[Progress], object]] | None,
+        **arguments: Any,
     ) -> Self:
-        """Train on several machines."""
+        """Train on several machines; further arguments are checked because only one can do them."""
         from rankwright.cluster.training import train_on
 
         model, objective = train_on(
@@ -399,7 +403,7 @@ class Ranker(FittedRanker):
             plan,
             data,
             eval_set,
-            asked,
+            arguments,
             earlier=None if earlier is None else earlier.model_,
             callbacks=tuple(callbacks or ()),
         )

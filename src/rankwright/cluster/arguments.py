@@ -1,4 +1,4 @@
-"""Arguments of a fit on a cluster: files, Dask collections, or data that is spread from here."""
+"""Arguments of a fit on a cluster: files, Dask collections, or data that the client spreads."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from rankwright.data.arguments import ranking_data
 from rankwright.data.columns import frame_columns
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles, check_columns_of_files
+from rankwright.support.checks import ArgumentError
 
 
 def column_names(X: Any, y: Any, qid: Any, weight: Any) -> Piece:
-    """Names of the columns of files and frames: those given, otherwise ``label`` and ``qid``."""
+    """Return the names of the columns of files and frames, by default ``label`` and ``qid``."""
     if isinstance(X, str | os.PathLike):
         check_columns_of_files(y, qid, weight)
     if isinstance(X, DataFiles):
         return Piece("", None, X.labels, X.qid, X.weight, X.categorical, X.drop)
-    query, own_weight = (value if isinstance(value, str) else None for value in (qid, weight))
-    return Piece("", None, names_of(y) or ("label",), query or "qid", own_weight)
+    query_column = qid if isinstance(qid, str) else "qid"
+    weight_column = weight if isinstance(weight, str) else None
+    return Piece("", None, names_of(y) or ("label",), query_column, weight_column)
 
 
 def column_of(value: Any) -> str | list[str] | None:
-    """Return the column or columns that an argument of a fit names; None where it is anything else."""
+    """Return the column or columns that an argument of a fit names; None for other values."""
     return value if isinstance(value, str) else list(names_of(value)) or None
 
 
@@ -61,37 +63,35 @@ def _checked(data: RankingData) -> RankingData:
 
 
 def spread_sets(eval_set: Any, X: Any, y: Any, qid: Any) -> list[Any]:
-    """Return the evaluation sets in that form; None stands for the training set."""
+    """Return the evaluation sets in the form of `spread_data`; None is the training set."""
     if eval_set is None:
         return []
     is_triple = isinstance(eval_set, tuple) and len(eval_set) == 3
-    is_one = (
-        isinstance(eval_set, RankingData | DataFiles | str | os.PathLike)
-        or is_collection(eval_set)
-        or is_triple
-    )
-    if is_one or frame_columns(eval_set):
+    is_data = isinstance(eval_set, RankingData | DataFiles | str | os.PathLike)
+    if is_triple or is_data or is_collection(eval_set) or frame_columns(eval_set):
         eval_set = [eval_set]
     if not isinstance(eval_set, list | tuple):
-        raise ValueError(
-            f"eval_set must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}."
+        raise ArgumentError(
+            "eval_set",
+            f"must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}.",
         )
-    return [
-        None if item is X else _evaluation_set(item, number, y, qid)
-        for number, item in enumerate(eval_set)
-    ]
+    sets = []
+    for number, item in enumerate(eval_set):
+        sets.append(None if item is X else _evaluation_set(item, number, y, qid))
+    return sets
 
 
 def _evaluation_set(item: Any, number: int, y: Any, qid: Any) -> Any:
     try:
-        if isinstance(item, RankingData | DataFiles):
-            return _parquet(item) if isinstance(item, DataFiles) else _checked(item)
-        if isinstance(item, str | os.PathLike):
-            return _parquet(DataFiles(os.fspath(item)))
+        if isinstance(item, RankingData):
+            return _checked(item)
+        if isinstance(item, DataFiles | str | os.PathLike):
+            return spread_data(item, None, None, None, None)
         if is_collection(item) or frame_columns(item):
             if not (names_of(y) and isinstance(qid, str)):
                 raise ValueError(
-                    "a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)"
+                    "a data frame alone needs y and qid of fit as names of columns; give (X, y, "
+                    "qid)"
                 )
             return spread_data(item, y, qid, None, None)
         if not isinstance(item, tuple | list) or len(item) != 3:

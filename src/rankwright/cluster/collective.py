@@ -13,9 +13,8 @@ from xgboost import collective
 
 Floats = NDArray[np.float64]
 
-SECONDS_TO_WAIT = (
-    600  # for the slowest machine, in one sum; a machine that is gone is noticed at once
-)
+# Seconds to wait for the slowest machine in a sum. The loss of a machine is noticed at once.
+SECONDS_TO_WAIT = 600
 
 
 class Collective:
@@ -34,7 +33,7 @@ class Collective:
         return self._combined(values, collective.Op.MAX)
 
     def first(self, values: Floats) -> Floats:
-        """Take those of the machine of rank 0: all others add zeros."""
+        """Take the values of the machine of rank 0: the other machines add zeros."""
         return self.sum(values if self.rank == 0 else np.zeros_like(values))
 
     def _combined(self, values: Floats, operation: collective.Op) -> Floats:
@@ -47,7 +46,7 @@ class Collective:
 
 @contextmanager
 def connected(tracker: Mapping[str, Any], number: int) -> Iterator[None]:
-    """Join the machines that a tracker brings together, as the one of this number."""
+    """Join the machines of a tracker, as the machine with this number."""
     arguments = {
         **tracker,
         "dmlc_task_id": f"{number:06d}",
@@ -55,14 +54,16 @@ def connected(tracker: Mapping[str, Any], number: int) -> Iterator[None]:
         "dmlc_retry": 3,
     }
     try:
-        with xgb.config_context(verbosity=0):  # it would print each machine's rank
+        # Otherwise it would print each machine's rank.
+        with xgb.config_context(verbosity=0):
             collective.init(**arguments)
     except xgb.core.XGBoostError as error:
         raise _lost(error) from None
     try:
         yield
     except BaseException:
-        with suppress(xgb.core.XGBoostError):  # what went wrong first says more
+        # The first error says more than an error of leaving.
+        with suppress(xgb.core.XGBoostError):
             collective.finalize()
         raise
     try:
@@ -76,7 +77,7 @@ def _lost(error: Exception) -> ConnectionError:
 
 
 def start_tracker(n_workers: int, host: str) -> Any:
-    """Start what brings the machines together; ``worker_args()`` tells them where it is."""
+    """Start a tracker, the meeting point of the machines; ``worker_args()`` has its address."""
     from xgboost.tracker import RabitTracker
 
     tracker = RabitTracker(n_workers=n_workers, host_ip=host, sortby="task")

@@ -1,4 +1,4 @@
-"""Where and how a training on several machines runs."""
+"""The option ``cluster`` of a fit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.on_disk import is_on_disk
+from rankwright.support import checks
+from rankwright.support.checks import ArgumentError
 
-# What only one machine does so far: parameters and arguments of a fit, each with the value that asks for nothing.
+# Parameters and arguments of a fit that only one machine can do so far, with their neutral values.
 _ONE_MACHINE: dict[str, Any] = {
     "pairs": None,
     "position": None,
@@ -25,7 +27,7 @@ _ONE_MACHINE: dict[str, Any] = {
 
 
 def check_on_cluster(given: Mapping[str, Any], X: Any) -> None:
-    """Raise ValueError where parameters and arguments of a fit, or its data, ask for what only one machine does.
+    """Raise ValueError if a fit asks for something that only one machine can do.
 
     Examples
     --------
@@ -33,9 +35,10 @@ def check_on_cluster(given: Mapping[str, Any], X: Any) -> None:
     Traceback (most recent call last):
     ValueError: refit cannot be used with cluster=; leave out one of the two.
     """
-    asked = [
-        name for name, nothing in _ONE_MACHINE.items() if _asks(given.get(name, nothing), nothing)
-    ]
+    asked = []
+    for name, neutral in _ONE_MACHINE.items():
+        if not _is_same(given.get(name, neutral), neutral):
+            asked.append(name)
     if getattr(X, "pairs", None) is not None:
         asked.append("pairs")
     if asked:
@@ -46,9 +49,9 @@ def check_on_cluster(given: Mapping[str, Any], X: Any) -> None:
         )
 
 
-def _asks(value: Any, nothing: Any) -> bool:
-    """Whether a value asks for more than nothing; arrays, which have no one answer to ==, do."""
-    return value is not nothing and not (np.isscalar(value) and bool(value == nothing))
+def _is_same(value: Any, neutral: Any) -> bool:
+    # Arrays are never neutral, and they have no single answer to ==.
+    return value is neutral or (np.isscalar(value) and bool(value == neutral))
 
 
 @dataclass(frozen=True)
@@ -58,14 +61,16 @@ class Cluster:
     Parameters
     ----------
     where
-        A Dask client, the address of a Dask scheduler (``"tcp://10.0.0.1:8786"``), a number of workers to start on
-        this machine, or ``"local"`` for one worker per core. ``cluster=client`` and ``cluster=4`` mean the same
-        as ``cluster=Cluster(client)`` and ``cluster=Cluster(4)``.
+        A Dask client, the address of a Dask scheduler (``"tcp://10.0.0.1:8786"``), a number of
+        workers to start on this machine, or ``"local"`` for one worker per core. ``cluster=client``
+        and ``cluster=4`` mean the same as ``cluster=Cluster(client)`` and ``cluster=Cluster(4)``.
     retries
-        How often training restarts, from the last state that the client received, after a worker was lost.
+        How often training restarts after a worker was lost. It restarts from the last state that
+        the client received.
     exact
-        Whether sums over workers are rounded so that the model has the same bits for any number of workers. Without,
-        leaf values may differ in their last bits, and later trees with them.
+        Whether sums over workers are rounded so that the model has the same bits for any number of
+        workers. Without rounding, leaf values may differ in their last bits, and later trees with
+        them.
 
     Examples
     --------
@@ -86,16 +91,16 @@ class Cluster:
             and not isinstance(self.where, str)
             and not hasattr(self.where, "scheduler_info")
         ):
-            raise ValueError(
-                "cluster must be a Dask client, the address of a scheduler, a number of workers or 'local'; got "
-                f"{self.where!r}."
+            raise ArgumentError(
+                "cluster",
+                "must be a Dask client, the address of a scheduler, a number of workers or 'local'; "
+                f"got {self.where!r}.",
             )
         if isinstance(self.where, str) and self.where != "local" and ":" not in self.where:
             raise ValueError(
                 f"cluster={self.where!r} is not an address such as tcp://10.0.0.1:8786, nor 'local'."
             )
-        if not isinstance(self.retries, int) or isinstance(self.retries, bool) or self.retries < 0:
-            raise ValueError(f"retries must be a whole number from 0; got {self.retries!r}.")
+        checks.whole("retries", self.retries, least=0)
 
     @classmethod
     def of(cls, value: Any) -> Cluster:

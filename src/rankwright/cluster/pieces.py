@@ -1,7 +1,7 @@
 """Pieces of data that workers read, and whole queries brought together from them.
 
-Queries are dealt to buckets by their keys, and buckets to workers by their rows, so that a query has one home wherever
-its rows were stored.
+Queries are dealt to buckets by their keys, and buckets to workers by their rows. So all rows of a
+query come to the same worker, wherever they were stored.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ from rankwright.data.queries import mix, plain_ids
 from rankwright.data.reading import read_table
 from rankwright.data.row_order import row_hashes
 
-BUCKETS = (
-    4096  # more than workers: the rows of a worker are then within a few per cent of their mean
-)
+# With many more buckets than workers, the rows of a worker are within a few per cent of their mean.
+BUCKETS = 4096
 
 
 class Piece(NamedTuple):
-    """A part of the data before it is read; ``name`` says in errors where it came from, and who reads it."""
+    """A part of the data before it is read.
+
+    ``source`` is a path of Parquet, a data frame, or (X, y, qid, weights). Errors name the origin
+    of the part and its reader by ``name``.
+    """
 
     name: str
-    source: Any  # a path of Parquet, a data frame, or (X, y, qid, weights)
+    source: Any
     labels: tuple[str, ...]
     qid: str
     weight: str | None
@@ -42,14 +45,14 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A piece that was read, or None where it has no rows."""
+    """A piece that was read; the data is None if it has no rows."""
 
     data: RankingData | None
     name: str
 
 
 class Description(NamedTuple):
-    """What the client learns of a piece: its columns, the names of its labels, and the rows of each bucket."""
+    """The description of a piece for the client, with the number of rows of each bucket."""
 
     name: str
     columns: Columns | None
@@ -58,10 +61,11 @@ class Description(NamedTuple):
 
 
 def load(piece: Piece) -> Loaded:
-    """Read a piece; what is wrong with it is an error that names it."""
+    """Read a piece; errors name it."""
     try:
         return Loaded(_read(piece), piece.name)
-    except Exception as error:  # whatever a damaged file leads to
+    except Exception as error:
+        # A damaged file may lead to any error.
         raise ValueError(f"{piece.name}: {str(error).strip() or type(error).__name__}") from None
 
 
@@ -75,10 +79,12 @@ def _read(piece: Piece) -> RankingData | None:
     if not isinstance(source, str):
         if len(source) == 0:
             return None
-        weights = None if piece.weight is None else source[piece.weight].to_numpy()
-        frame = source if piece.weight is None else source.drop(columns=piece.weight)
+        weights = None
+        if piece.weight is not None:
+            weights = source[piece.weight].to_numpy()
+            source = source.drop(columns=piece.weight)
         return RankingData(
-            frame,
+            source,
             _label(piece),
             qid=piece.qid,
             weights=weights,
@@ -112,57 +118,64 @@ def describe(loaded: Loaded) -> Description:
 
 
 def _buckets(data: RankingData) -> NDArray[np.int64]:
-    """Bucket of each query; keys are mixed again, as draws depend on their low bits."""
+    """Return the bucket of each query."""
+    # Keys are mixed again because random draws depend on their low bits.
     return (mix(data.query_keys) % np.uint64(BUCKETS)).astype(np.int64)
 
 
 def common_columns(described: Sequence[Description], reference: Columns | None) -> Columns:
-    """Return the columns of all pieces, with the levels of all; raise ValueError, by name, where one has others."""
-    known = [one for one in described if one.columns is not None]
-    if not known:
+    """Return the columns of all pieces, with the levels of all.
+
+    Raise ValueError with the name of a piece that has other columns.
+    """
+    pieces = [piece for piece in described if piece.columns is not None]
+    if not pieces:
         raise ValueError("the data is empty: no part of it has a row.")
-    first = known[0].columns if reference is None else reference
+    first, origin = reference, "the training data"
+    if first is None:
+        first, origin = pieces[0].columns, pieces[0].name
     assert first is not None
-    origin = known[0].name if reference is None else "the training data"
     levels = dict(first.categories)
-    for one in known:
-        assert one.columns is not None
+    for piece in pieces:
+        assert piece.columns is not None
         try:
-            categories = _by_new_name(one.columns, first)[1]
+            categories = _by_new_name(piece.columns, first)[1]
             if categories.keys() != levels.keys():
                 names = sorted(categories.keys() ^ levels.keys())
                 raise ValueError(
                     f"column {names[0]!r} holds categories in one part and numbers in another."
                 )
         except ValueError as error:
-            raise ValueError(f"{one.name} does not have the columns of {origin}: {error}") from None
-        for name, own in categories.items():
-            if (own is None) != (levels[name] is None):
+            raise ValueError(
+                f"{piece.name} does not have the columns of {origin}: {error}"
+            ) from None
+        for name, of_piece in categories.items():
+            if (of_piece is None) != (levels[name] is None):
                 raise ValueError(
-                    f"{one.name}: column {name!r} holds codes in one part and texts in another."
+                    f"{piece.name}: column {name!r} holds codes in one part and texts in another."
                 )
-            if own is not None and reference is None:
-                joined = {*own, *(levels[name] or ())}
+            if of_piece is not None and reference is None:
+                joined = {*of_piece, *(levels[name] or ())}
                 levels[name] = tuple(sorted(joined, key=lambda value: (str(type(value)), value)))
     return Columns(first.feature_names, levels, first.named, first.first_index)
 
 
 def common_labels(described: Sequence[Description]) -> tuple[str, ...]:
-    """Return the names of the labels of all pieces; raise ValueError, by name, where one has others."""
-    known = [one for one in described if one.columns is not None]
-    for one in known:
-        if one.labels != known[0].labels:
+    """Return the names of the labels; raise ValueError with the name of a piece with others."""
+    first, *later = [piece for piece in described if piece.columns is not None]
+    for piece in later:
+        if piece.labels != first.labels:
             raise ValueError(
-                f"{one.name} has the labels {', '.join(one.labels)}, and {known[0].name} has "
-                f"{', '.join(known[0].labels)}; give all parts the same."
+                f"{piece.name} has the labels {', '.join(piece.labels)}, and {first.name} has "
+                f"{', '.join(first.labels)}; give all parts the same."
             )
-    return known[0].labels
+    return first.labels
 
 
 def _by_new_name(data: HasColumns, reference: HasColumns) -> tuple[list[int], dict[str, Any]]:
     """Return the number of each column in the order of the reference, and categories by its names.
 
-    Columns are matched by name, in any order, where both sides have names, and otherwise by position.
+    Columns are matched by name, in any order, if both sides have names, and otherwise by position.
     """
     names = list(data.feature_names)
     if set(names) == set(reference.feature_names):
@@ -174,7 +187,7 @@ def _by_new_name(data: HasColumns, reference: HasColumns) -> tuple[list[int], di
 
 
 def owners(rows: NDArray[np.int64], n_workers: int) -> NDArray[np.int64]:
-    """Deal buckets to workers, the largest first, each to the worker with the fewest rows so far [buckets].
+    """Return the worker of each bucket: the largest first, to the worker with the fewest rows.
 
     Examples
     --------
@@ -193,15 +206,16 @@ def owners(rows: NDArray[np.int64], n_workers: int) -> NDArray[np.int64]:
 def portions(
     loaded: Loaded, columns: Columns, home: NDArray[np.int64], n_workers: int
 ) -> list[RankingData | None]:
-    """Cut a piece into what each worker gets, with common categories."""
+    """Cut a piece into the parts of the workers, with common categories."""
     if loaded.data is None:
         return [None] * n_workers
     data = _with_columns(loaded.data, columns)
     worker = home[_buckets(data)]
-    return [
-        data.subset(worker == number) if np.any(worker == number) else None
-        for number in range(n_workers)
-    ]
+    parts = []
+    for number in range(n_workers):
+        queries = worker == number
+        parts.append(data.subset(queries) if queries.any() else None)
+    return parts
 
 
 def _with_columns(data: RankingData, columns: Columns) -> RankingData:
@@ -209,41 +223,47 @@ def _with_columns(data: RankingData, columns: Columns) -> RankingData:
     order, categories = _by_new_name(data, columns)
     X = data.X if order == list(range(len(order))) else data.X[:, order]
     for name, levels in columns.categories.items():
-        own = categories[name]
-        if levels is None or own is None or own == levels:
+        of_piece = categories[name]
+        if levels is None or of_piece is None or of_piece == levels:
             continue
         code = {level: number for number, level in enumerate(levels)}
-        table = np.array([code.get(level, np.nan) for level in own] + [np.nan])
+        # The last entry is for missing values.
+        table = np.array([code.get(level, np.nan) for level in of_piece] + [np.nan])
         column = columns.feature_names.index(name)
         values = X[:, column]
         X = X.copy()
-        X[:, column] = table[np.where(np.isnan(values), len(own), values).astype(np.int64)]
+        X[:, column] = table[np.where(np.isnan(values), len(of_piece), values).astype(np.int64)]
     return _data(X, data.labels, data.qid, data.weights, columns)
 
 
 def assemble(parts: Sequence[RankingData | None], columns: Columns) -> RankingData | None:
-    """Join the portions of a worker, in which a query may be in several; rows in canonical order."""
-    known = [part for part in parts if part is not None]
-    if not known:
+    """Join the portions of a worker, with rows in canonical order.
+
+    The rows of a query may be in several portions.
+    """
+    filled = [part for part in parts if part is not None]
+    if not filled:
         return None
-    sparse = any(sp.issparse(part.X) for part in known)
-    X = (
-        sp.vstack([part.X for part in known], format="csr")
-        if sparse
-        else np.concatenate([part.X for part in known])
-    )
-    kinds = {part.qid.dtype.kind for part in known}
-    qid: Any = [value for part in known for value in plain_ids(part.qid)]
+    matrices = [part.X for part in filled]
+    if any(sp.issparse(matrix) for matrix in matrices):
+        X = sp.vstack(matrices, format="csr")
+    else:
+        X = np.concatenate(matrices)
+    kinds = {part.qid.dtype.kind for part in filled}
+    qid: Any = [value for part in filled for value in plain_ids(part.qid)]
     if len(kinds) == 1 and kinds <= set("iufbU"):
-        qid = np.concatenate([part.qid for part in known])
-    weighted = any(part.weights is not None for part in known)
-    weights = [np.ones(part.n_rows) if part.weights is None else part.weights for part in known]
-    labels = {
-        name: np.concatenate([part.labels[name] for part in known]) for name in known[0].label_names
-    }
-    return _data(X, labels, qid, np.concatenate(weights) if weighted else None, columns).canonical(
-        threads=1
-    )
+        qid = np.concatenate([part.qid for part in filled])
+    weights = None
+    if any(part.weights is not None for part in filled):
+        weights = np.concatenate([_weights(part) for part in filled])
+    labels = {}
+    for name in filled[0].label_names:
+        labels[name] = np.concatenate([part.labels[name] for part in filled])
+    return _data(X, labels, qid, weights, columns).canonical(threads=1)
+
+
+def _weights(data: RankingData) -> NDArray[np.float64]:
+    return np.ones(data.n_rows) if data.weights is None else data.weights
 
 
 def _data(
@@ -261,17 +281,14 @@ def _data(
 
 
 def without_rows(columns: Columns, labels: Sequence[str]) -> RankingData:
-    """Stand in for an evaluation set on a worker that has none of its queries: one that counts for nothing."""
+    """Return data with one row of weight 0, for a worker without queries of an evaluation set."""
     X = np.full((1, len(columns.feature_names)), np.nan)
     return _data(X, {name: [0.0] for name in labels}, [0], [0.0], columns)
 
 
 def content_hash(data: RankingData) -> int:
-    """Hash of the rows, whose sum over all workers does not depend on who has which."""
+    """Hash the rows. The sum over all workers does not depend on which worker has which row."""
     rows = mix(row_hashes(data.X, 1) ^ mix(np.repeat(data.query_keys, data.group)))
-    for values in (
-        *data.labels.values(),
-        np.ones(data.n_rows) if data.weights is None else data.weights,
-    ):
+    for values in (*data.labels.values(), _weights(data)):
         rows = mix(rows ^ mix(values.astype(np.float64).view(np.uint64)))
     return int(rows.sum(dtype=np.uint64))

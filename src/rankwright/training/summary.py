@@ -19,30 +19,23 @@ def fitted_html(ranker: Any) -> str:
     They show the texts of the manifest, so classes of metrics and objectives need not be defined.
     """
     manifest, model = ranker.manifest_, ranker.model_
-    refit = "refit" in manifest
     last = ranker._evaluated_iteration - 1
-    values = [
-        [data, name, f"{curve[last]:.4f}"]
-        for data, curves in ranker.evals_result_.items()
-        for name, curve in curves.items()
-        if 0 <= last < len(curve)
-    ]
+    values = []
+    for data, curves in ranker.evals_result_.items():
+        for name, curve in curves.items():
+            if 0 <= last < len(curve):
+                values.append([data, name, f"{curve[last]:.4f}"])
     settings = {
         "trees": str(model.n_trees),
         "metric": ", ".join(manifest["metrics"]),
         "objective": manifest["objective"],
-        **{
-            name: _text(value)
-            for name, value in manifest["chosen"].items()
-            if name != "learning_rates"
-        },
-        **(
-            {}
-            if ranker.stopping_ is None
-            else {"stopping": stopping_sentence(ranker.stopping_, refit=refit)}
-        ),
-        "seconds": f"{sum(ranker.times_.values()):.1f}",
     }
+    for name, value in manifest["chosen"].items():
+        if name != "learning_rates":
+            settings[name] = _text(value)
+    if ranker.stopping_ is not None:
+        settings["stopping"] = stopping_sentence(ranker.stopping_, refit="refit" in manifest)
+    settings["seconds"] = f"{sum(ranker.times_.values()):.1f}"
     shares = model.importances()
     order = np.argsort(-shares, kind="stable")[:_COLUMNS]
     columns = [[model.feature_names[i], f"{shares[i]:.1%}"] for i in order]
