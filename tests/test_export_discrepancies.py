@@ -480,7 +480,7 @@ def test_probes_hold_the_largest_numbers(target: str) -> None:
 
 
 def test_the_commands_of_the_page_work_on_a_new_cluster(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[1] / "docs" / "deploy.md").read_text()
+    page = (Path(__file__).parents[1] / "docs" / "engines.md").read_text()
     assert page.index("PUT _ltr\n") < page.index("POST _ltr/_featureset/shop")
     assert "script.max_size_in_bytes" not in page
     for setting in ("http.max_content_length", "ltr.caches.max_mem", "`from` + `size`"):
@@ -527,7 +527,7 @@ def test_codes_are_written_as_texts_whatever_the_version_of_vespa() -> None:
         load_target("vespa").write(list(model.forest.trees()), model.feature_names, options).notes
     )
     assert "must be string attributes that hold the codes, such as '3'" in notes[0]
-    page = (Path(__file__).parents[1] / "docs" / "deploy.md").read_text()
+    page = (Path(__file__).parents[1] / "docs" / "engines.md").read_text()
     assert "also for versions of Vespa that know integer categories" in page
 
 
