@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from rankwright.engines.lightgbm.aliases import MAIN_NAMES, REFUSED
-from rankwright.engines.lightgbm.forced_files import check_forced_file
 from rankwright.engines.parameters import ParameterRules, column_groups
 
 # The estimator's tree parameters by LightGBM's names.
@@ -114,6 +113,8 @@ def checked_columns(params: Mapping[str, Any], n_columns: int, n_leaves: int) ->
     """
     for name, path in RULES.main_names(params).items():
         if name.endswith("_filename") and path:
+            from rankwright.engines.lightgbm.forced_files import check_forced_file
+
             check_forced_file(name, path, n_columns, n_leaves)
     groups = params.get("interaction_constraints")
     if groups is None:
