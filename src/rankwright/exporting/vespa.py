@@ -49,7 +49,8 @@ _LLVM, _VMFOREST, _FASTFOREST = "llvm", "vmforest", "fastforest"
 _FEW_LEAVES, _LONG_PATHS, _MANY_LEAVES, _LARGE_SET = 12, 2500.0, 25_000, 255
 
 
-_MISSING, _REFUSED = "NaN, or an empty text", "some names and levels, see [Search engines](engines.md#vespa)"
+_MISSING = "NaN, or an empty text"
+_REFUSED = "some names and levels, see [Search engines](engines.md#vespa)"
 
 
 class Vespa(Target):
