@@ -41,6 +41,7 @@ def ranking_data(
     are then not features; for a `RankingData`, arrays in its order or names of its fields.
     """
     fields = fields or {}
+    # Files are streamed, so their columns can only be named.
     if is_path(X):
         from rankwright.data.files import check_columns_of_files
 
@@ -54,6 +55,8 @@ def ranking_data(
         # Pairs number the rows as they are in the files, not as they are grouped.
         return data.with_pairs(pairs, document, as_given=True)
     if isinstance(X, RankingData):
+        # The data was checked when it was created, so a second label or query would
+        # contradict it.
         if any(argument is not None for argument in (y, qid, group, weights)):
             raise ValueError(
                 "X is a RankingData, which has labels, queries and weights; leave out the other "
@@ -69,6 +72,8 @@ def ranking_data(
         return data
     if y is None and pairs is None:
         raise ValueError("requires y to be passed, but the target y is None: labels, one per row.")
+    # Fields that are given by name are taken out of the features, because a model must not
+    # see them.
     arrays = {name: np.asarray(named_column(X, value, name)) for name, value in fields.items()}
     return RankingData(
         drop_columns(X, [value for value in fields.values() if isinstance(value, str)]),
@@ -100,6 +105,8 @@ def _streamed(
     from rankwright.data.streaming import stream_data
 
     label = y
+    # A list with a single name is the same as the name, so that the label keeps its plain
+    # form.
     if isinstance(y, list | tuple):
         label = tuple(y) or None
         if len(y) == 1:
@@ -148,6 +155,7 @@ def by_column(argument: str, values: Any) -> dict[str, Any]:
         return {str(name): value for name, value in values.items()}
     n_columns = 1
     shape: tuple[int, ...] = getattr(values, "shape", ())
+    # A table of several columns has no names, so it cannot be told which column is which.
     if len(shape) == 2:
         n_columns = int(shape[1])
     elif isinstance(values, list | tuple) and values:
@@ -260,6 +268,7 @@ def check_paths(eval_set: Any) -> None:
     Evaluation sets are read after the training data, so that the error would come late.
     """
     for number, item in enumerate(_listed(eval_set)):
+        # The paths are checked here, long before the files are read.
         if is_path(item):
             from rankwright.data.files import DataFiles
 
@@ -268,9 +277,10 @@ def check_paths(eval_set: Any) -> None:
 
 
 def _listed(eval_set: Any) -> Sequence[Any]:
-    """Return evaluation sets as a list, because a single set may be given without one."""
+    """Return evaluation sets as a list, because a single set may be given without a list."""
     if eval_set is None:
         return []
+    # A tuple of three paths names three files, but a tuple of three arrays is (X, y, qid).
     is_triple = isinstance(eval_set, tuple) and len(eval_set) == 3 and not is_path(eval_set)
     is_set = isinstance(eval_set, RankingData | str | os.PathLike) or is_triple
     if is_set or frame_columns(eval_set):

@@ -75,6 +75,8 @@ class RowSample:
     ) -> RowSample:
         """Sample rows of a matrix; ``keys`` has the key of each row's query."""
         hashes = mix(keys ^ mix(row_hashes(X, threads)))
+        # The smallest hashes are a random sample that does not depend on how rows were
+        # divided into parts.
         if len(hashes) > size:
             sampled = np.argpartition(hashes, size - 1)[:size]
             sampled = sampled[np.argsort(hashes[sampled], kind="stable")]
@@ -83,12 +85,13 @@ class RowSample:
         return cls(as_dense(X[sampled]), hashes[sampled], *_extremes(X), size)
 
     def up_to(self, largest: np.uint64) -> RowSample:
-        """Return the rows with hashes up to this one; ``largest`` and ``has_missing`` are still of all rows."""
+        """Return the rows with hashes up to a limit; ``largest`` and ``has_missing`` are still of all rows."""
         kept = self.hashes <= largest
         return replace(self, rows=self.rows[kept], hashes=self.hashes[kept])
 
     def joined(self, other: RowSample) -> RowSample:
         """Return the sample of both parts."""
+        # The smallest hashes of both samples are the smallest hashes of all rows.
         hashes = np.concatenate([self.hashes, other.hashes])
         kept = np.argsort(hashes, kind="stable")[: self.size]
         return RowSample(
@@ -161,6 +164,7 @@ class Bins:
         if most.min() < 2:
             raise ValueError(f"max_bin must be at least 2; got {max_bin!r}.")
         categories = np.zeros(n_columns, dtype=np.int64)
+        # A category is its own bin, so only numeric columns need edges.
         categories[list(categorical)] = largest[list(categorical)].astype(np.int64) + 1
         edges = [np.empty(0)] * n_columns
         for column in np.flatnonzero(categories == 0).tolist():
@@ -177,6 +181,8 @@ class Bins:
     @cached_property
     def dtype(self) -> type[np.unsignedinteger[Any]]:
         """The narrowest type for bins, for a category that was not in training, and for missing values."""
+        # One bin more is for categories that were not in training, and the largest number
+        # for missing values.
         most = int((self.n_bins + (self.categories > 0)).max())
         return next(width for width in _WIDTHS if most <= np.iinfo(width).max)
 
@@ -188,6 +194,8 @@ class Bins:
     @cached_property
     def _table(self) -> Floats:
         """The edges of all columns, filled up with infinity to a number of edges that can be halved."""
+        # The kernel searches all columns with the same number of halvings, because it
+        # then needs no branches.
         longest = max(len(edges) for edges in self.edges)
         table = np.full((len(self.edges), (1 << longest.bit_length()) - 1), np.inf)
         for column, edges in enumerate(self.edges):
@@ -198,11 +206,14 @@ class Bins:
         """Return the bins of a matrix [rows, columns], in a file if the matrix is in a file."""
         if X.shape[1] != len(self.edges):
             raise ValueError(f"the rows have {X.shape[1]} columns and the bins {len(self.edges)}.")
+        # Bins of a mapped matrix may not fit in memory either.
         if is_on_disk(X):
             blocks = (self._encode_dense(X[rows], threads) for rows in row_ranges(X))
             return write_rows(blocks, X.shape, self.dtype)
         if not is_sparse(X):
             return self._encode_dense(X, threads)
+        # The rows of a sparse matrix become dense in blocks, because only bins fit in
+        # memory for all rows.
         codes = np.empty(X.shape, dtype=self.dtype)
         for rows, block in dense_blocks(X):
             codes[rows] = self._encode_dense(block, threads)
@@ -210,6 +221,7 @@ class Bins:
 
     def _encode_dense(self, X: NDArray[Any], threads: int | None) -> NDArray[Any]:
         codes = np.empty(X.shape, dtype=self.dtype)
+        # Starting a thread takes longer than encoding a few thousand rows.
         encode = partial(
             encode_rows,
             X=X,
@@ -226,6 +238,7 @@ class Bins:
 def _edges(column: NDArray[Any], most: int) -> Floats:
     """Choose the edges of at most so many bins from the sampled values of a column."""
     values = column[~np.isnan(column)].astype(np.float64)
+    # Trees take tiny values for 0, so an edge must not separate them.
     values[np.abs(values) <= ZERO] = 0.0
     distinct, counts = np.unique(values, return_counts=True)
     edges = np.empty(max(0, min(most, len(distinct)) - 1))

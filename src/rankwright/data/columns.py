@@ -1,8 +1,8 @@
 """Columns of features: take those that an argument names, encode them, and match them with a model's columns.
 
 A feature column becomes a column of floats. A categorical column becomes codes, the positions of its
-values among the *levels*. New data gets the levels of the training data, and an unknown value becomes
-a missing one.
+values among the *levels*. New data gets the levels of the training data, and an unknown value counts
+as missing.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ MOST_COLUMNS = 1 << 24  # their names alone take a gigabyte
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns and levels of the categorical ones, which other data must match.
+    """Names of the columns and levels of the categorical columns, which other data must match.
 
     Parameters
     ----------
     feature_names, categories
-        Names of the columns, and levels of the categorical ones: None if values were given as codes.
+        Names of the columns, and levels of the categorical columns: None if values were given as codes.
     named
         Whether the names were given. Generated names, for arrays and LETOR text, are matched by
         position.
@@ -133,6 +133,7 @@ def drop_columns(X: Any, names: Sequence[str]) -> Any:
     frame = as_frame(X)
     if frame is None:
         return X
+    # The names may be for the training data, so new data need not have all of them.
     present = sorted(set(names) & set(frame.columns))
     if not present:
         return X
@@ -143,6 +144,7 @@ def take_column(
     frame: nw.DataFrame[Any], name: str, argument: str
 ) -> tuple[nw.DataFrame[Any], nw.Series[Any]]:
     """Return a frame without a column, and the column; errors name the ``argument`` that gave its name."""
+    # Most unknown names are misspelt, so the error suggests the nearest name.
     if name not in frame.columns:
         near = get_close_matches(name, frame.columns, n=1)
         hint = f"it has {shown(frame.columns)}."
@@ -167,12 +169,14 @@ def matched_names(names: list[str], named: bool, reference: HasColumns) -> list[
     ['f1', 'f2']
     """
     expected = list(reference.feature_names)
+    # Equal generated names are compared too, because a file may hold such columns in another order.
     by_name = named and reference.named
     if by_name or set(names) == set(expected):
         _check_same_names(names, expected)
         return expected
     if len(names) == len(expected):
         return expected
+    # The numbers of columns differ. The remedy depends on where the training data came from.
     remedy = "Columns without names are matched by position; give as many as in the training data"
     if reference.first_index is not None and named:
         remedy = (
@@ -191,6 +195,8 @@ def _check_same_names(names: list[str], expected: list[str]) -> None:
     """Raise ValueError unless the names are the same, in the same order."""
     if names == expected:
         return
+    # Names that differ are listed before a wrong order is reported, because they are the more
+    # likely mistake.
     missing = [name for name in expected if name not in names]
     extra = [name for name in names if name not in expected]
     if missing or extra:
@@ -255,6 +261,7 @@ def encode(
         matrix, names, levels = _encode_frame(frame, feature_names, categorical, reference)
     if reference is None:
         return matrix, names, levels
+    # New data gets the levels of the training data, because trees hold codes of these levels.
     _check_same_categories(levels, reference.categories)
     return matrix, names, reference.categories
 
@@ -317,6 +324,7 @@ def _encode_frame(
         categorical_names = {new_name[name] for name in categorical_names}
         names = matched
     categorical_names |= expected.keys()
+    # Columns with a categorical type need not be named.
     for name, series in series_of.items():
         _check_dictionary(series)
         if series.dtype in (nw.Categorical, nw.Enum):
@@ -339,6 +347,7 @@ def _check_dictionary(series: nw.Series[Any]) -> None:
     """Raise ValueError if an Arrow column has codes outside of its dictionary, which Arrow follows unchecked."""
     import narwhals as nw
 
+    # Only Arrow columns can be validated. Other libraries check the codes themselves.
     native = series.to_native()
     if series.dtype == nw.Categorical and hasattr(native, "validate"):
         try:
@@ -393,6 +402,7 @@ def _encode_categories(
     series: nw.Series[Any], name: str, levels: tuple[Any, ...] | None
 ) -> tuple[NDArray[np.float64], tuple[Any, ...] | None]:
     """Return the codes of a categorical column, and its levels; numbers without known levels are codes already."""
+    # Numbers are taken as codes, because the training data had no texts for them.
     if series.dtype.is_numeric() and levels is None:
         codes = _floats(series)
         _check_codes(codes, name)
@@ -407,6 +417,8 @@ def _encode_categories(
         ) from None
     if levels is None:
         levels = sorted_levels(present, series.name)
+    # Codes in place of text would all be unknown, and so become missing values without an
+    # error.
     levels_are_text = len(levels) > 0 and all(isinstance(level, str) for level in levels)
     has_text = any(isinstance(value, str) for value in present)
     if present and levels_are_text and not has_text:
@@ -414,6 +426,7 @@ def _encode_categories(
             f"column {series.name!r} has the type {series.dtype}, but its categories are text in "
             f"the training data, such as {levels[0]!r}; give the text."
         )
+    # A category that was not in the training data becomes a missing value.
     code = {level: float(number) for number, level in enumerate(levels)}
     return np.array([code.get(value, np.nan) for value in values]), levels
 
@@ -435,6 +448,7 @@ def sorted_levels(present: Collection[Any], name: str) -> tuple[Any, ...]:
             f"column {name!r} has categories of the type {type(example).__name__}, such as "
             f"{example}, which a saved model cannot hold; turn them into text or numbers."
         )
+    # Values of different types cannot be compared, so they are sorted by type first.
     return tuple(sorted(present, key=lambda value: (str(type(value)), value)))
 
 
@@ -451,6 +465,7 @@ def _encode_matrix(
             f"X has {n_columns} columns, more than {MOST_COLUMNS}; leave out or hash those that "
             "are rare."
         )
+    # Names come from the caller, then from the training data, and are otherwise generated.
     if feature_names is not None:
         names = _checked_names(feature_names, n_columns)
     elif reference is not None and len(reference.feature_names) == n_columns:
@@ -467,6 +482,7 @@ def _encode_matrix(
         if categorical is None:
             categorical_names = list(expected)
         names = matched
+    # A matrix holds only numbers, so categories must be codes already.
     for name in categorical_names:
         values = matrix[:, names.index(name)]
         if is_sparse(values):
@@ -493,6 +509,7 @@ def _categorical_names(columns: Sequence[str | int] | None, names: list[str]) ->
         raise ValueError(f"categorical must be a list of columns; write categorical=[{columns!r}].")
     found = []
     for column in columns or ():
+        # Arrays have no names, so their columns are given by number.
         name = column
         if isinstance(column, int | np.integer) and 0 <= column < len(names):
             name = names[int(column)]

@@ -136,6 +136,7 @@ class RankingData:
             self.first_index = reference.first_index
         self.n_derived = 0
 
+        # Rows are sorted by query once, so that all later code can work on slices.
         self.queries = Queries.of(matrix.shape[0], given.qid, group)
         self.X = matrix
         if self.queries.order is not None:
@@ -149,6 +150,7 @@ class RankingData:
         self._set_labels(given.y, has_pairs=pairs is not None)
         self._set_fields(given.fields, document)
         self.pairs: Pairs | None = None
+        # Pairs name documents by a field, so the fields are set before them.
         if pairs is not None:
             name = document
             if not isinstance(document, str | None):
@@ -175,6 +177,7 @@ class RankingData:
 
     def _set_fields(self, fields: Mapping[str, Any], document: Any) -> None:
         """Check the fields, among them ids of documents that were given as an array."""
+        # Ids of documents travel with the rows as a field, like all other values per row.
         fields = dict(fields)
         if not isinstance(document, str | None):
             fields["document"] = document
@@ -335,6 +338,8 @@ class RankingData:
         """
         if self.pairs is not None:
             raise ValueError("the data has pairs already; give them once.")
+        # Data that was read from files has an order of its own, but the caller counts
+        # rows as in the file.
         queries = self.queries if as_given else self.queries.grouped()
         data = copy.copy(self)
         data.pairs = self._read_pairs(pairs, document, queries)
@@ -397,6 +402,8 @@ class RankingData:
         [9]
         """
         rows = np.repeat(self._mask_of(queries), self.group)
+        # A subset keeps the order of queries and rows, so everything is selected by the
+        # same mask.
         weights = None
         if self.weights is not None:
             weights = self.weights[rows]
@@ -412,6 +419,7 @@ class RankingData:
     def _mask_of(self, queries: ArrayLike) -> NDArray[np.bool_]:
         """Return a mask over the queries for queries that are given by number or by a mask."""
         given = np.atleast_1d(np.asarray(queries))
+        # A mask is turned into numbers, so that both forms are checked in the same way.
         if given.dtype == bool:
             if given.shape != (self.n_queries,):
                 raise ValueError(
@@ -425,6 +433,7 @@ class RankingData:
             raise ValueError(
                 "queries must be a list of query numbers, or a mask with one value per query."
             )
+        # A query that is named twice would have its rows twice in one list.
         are_numbers = given.min() >= 0 and given.max() < self.n_queries
         if not are_numbers or len(np.unique(given)) < len(given):
             raise ValueError(
@@ -455,7 +464,7 @@ class RankingData:
         return self.subset(shuffled[n_test:]), self.subset(shuffled[:n_test])
 
     def kfold(self, k: int = 5, *, seed: int = 0) -> Iterator[tuple[RankingData, RankingData]]:
-        """Yield ``k`` pairs (train, test); each query is in the test part of exactly one.
+        """Yield ``k`` pairs (train, test); each query is in exactly a single test part.
 
         Examples
         --------
@@ -497,7 +506,7 @@ class RankingData:
     ) -> RankingData:
         """Create data from other rows that have the columns and categories of this data.
 
-        ``X`` holds categories as codes, and ``fields`` the labels other than the main one.
+        ``X`` holds categories as codes, and ``fields`` the labels other than the main label.
 
         Examples
         --------

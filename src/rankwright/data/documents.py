@@ -23,6 +23,7 @@ def document_names(data: RankingData) -> list[str]:
     names = numbered_names(data)
     if "docid" not in data.fields:
         return names
+    # The same id may occur in several queries, but only once in each.
     seen: set[tuple[Any, str]] = set()
     for row, (qid, docid) in enumerate(
         zip(data.qid.tolist(), data.fields["docid"].tolist(), strict=True)

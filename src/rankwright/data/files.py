@@ -33,6 +33,8 @@ def check_columns_of_files(
         raise ValueError(
             "X names files, whose column of query ids says what belongs together; leave out group."
         )
+    # Arrays would have to be in the order of rows in the files, which is not known in
+    # advance.
     given = {
         "y": y if isinstance(y, list | tuple) else [y],
         "qid": [qid],
@@ -99,10 +101,12 @@ class DataFiles:
 
     @cached_property
     def files(self) -> list[str]:
-        """Absolute paths, sorted for each pattern: at least one, all of the same format."""
+        """Absolute paths, sorted for each pattern; there is a file, and all have the same format."""
         # Paths are absolute, because workers of a cluster may run in another folder.
         patterns = (self.path,) if isinstance(self.path, str) else self.path
         names = [os.path.abspath(name) for pattern in patterns for name in _matches(pattern)]
+        # Every path is checked before the first file is read, because reading may take
+        # long.
         if not names:
             raise ValueError(
                 "there is no file to read: the list of paths is empty; give at least one."
@@ -148,6 +152,8 @@ class DataFiles:
 
     def description(self) -> dict[str, Any]:
         """Return rows, columns and a fingerprint, by the descriptions that the files contain."""
+        # The footer describes the rows, so size and footer identify a file without
+        # reading all of it.
         digest = hashlib.blake2b(repr(self).encode(), digest_size=16)
         n_rows = 0
         names: set[str] = set()
@@ -192,6 +198,8 @@ def _matches(pattern: str) -> list[str]:
         inside = sorted(
             name for name in glob.glob(everything, recursive=True) if os.path.isfile(name)
         )
+        # A folder may hold other files too, so only the first format that occurs in it is
+        # read.
         for file_format in FORMATS:
             if file_format.in_blocks and not found:
                 found = [

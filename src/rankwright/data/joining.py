@@ -22,6 +22,7 @@ def joined(parts: Sequence[RankingData]) -> RankingData:
     """Join data sets, or raise ValueError as `check_joinable` does."""
     check_joinable(parts)
     first = parts[0]
+    # Parts without weights count as weight 1 beside parts with weights.
     weights = None
     if any(part.weights is not None for part in parts):
         weights = np.concatenate(
@@ -41,6 +42,7 @@ def check_joinable(parts: Sequence[RankingData]) -> None:
     if len(parts) == 0:
         raise ValueError("nothing to concatenate: give at least one data set.")
     first = parts[0]
+    # Codes of categories mean the same only if the levels are the same.
     for part in parts[1:]:
         names = matched_names(part.feature_names, part.named, first)
         new_name = dict(zip(part.feature_names, names, strict=True))
@@ -50,6 +52,7 @@ def check_joinable(parts: Sequence[RankingData]) -> None:
                 "the categories differ between the parts; create the later ones with reference= "
                 "the first."
             )
+    # The same id in two parts would silently merge two queries.
     if not _numbered(parts):
         seen = set()
         for part in parts:
@@ -97,6 +100,7 @@ def _stacked(matrices: Sequence[Any]) -> Any:
         return sp.vstack(matrices, format="csr")
     if not any(map(is_on_disk, matrices)):
         return np.concatenate(matrices)
+    # Rows are copied block by block, so that the joined matrix is never in memory as a whole.
     blocks = (X[rows] for X in matrices for rows in row_ranges(X))
     shape = (sum(len(X) for X in matrices), matrices[0].shape[1])
     return write_rows(blocks, shape, np.result_type(*matrices))
@@ -107,6 +111,7 @@ def _joined_pairs(parts: Sequence[RankingData], queries: Queries) -> Pairs | Non
     winners: list[NDArray[np.int64]] = []
     losers: list[NDArray[np.int64]] = []
     weights: list[NDArray[np.float64]] = []
+    # Row numbers of a part continue after the rows of the parts before.
     start = 0
     for part in parts:
         if part.pairs is not None:

@@ -1,6 +1,6 @@
 """Labels, query ids and fields of a table: take the columns that arguments name, and check the values.
 
-Documents may have several labels, one for each goal. The first is the main one.
+Documents may have several labels, for example relevance and margin. The first is the main label.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNNAMED = "label"  # the name of a label that was given without a name
 
 
 class Given(NamedTuple):
-    """What a caller gave, with the values of columns in place of their names."""
+    """Arguments of a caller, with the values of columns in place of their names."""
 
     features: Any
     y: Any
@@ -44,6 +44,7 @@ def take_named(X: Any, y: Any, qid: Any, fields: Any, document: Any) -> Given:
     if frame is None:  # an array has no columns to take
         _refuse_names(X, y, qid, fields)
         return Given(X, y, qid, dict(fields or {}))
+    # Labels, query ids and fields must not stay among the features.
     if names_columns(y, frame.columns):
         labels = {}
         for name in [y] if isinstance(y, str) else y:
@@ -80,6 +81,7 @@ def _refuse_names(X: Any, y: Any, qid: Any, fields: Any) -> None:
 
 def named_labels(labels: Any) -> dict[str, Any] | None:
     """Return the labels of a dict or a data frame by name; None for a single label."""
+    # Both a dict and a data frame give labels by name; everything else is a single label.
     if isinstance(labels, Mapping):
         named = dict(labels)
     else:
@@ -112,6 +114,7 @@ def grouped_labels(labels: Any, queries: Queries) -> dict[str, NDArray[np.float6
     named = named_labels(labels)
     if named is None:
         return {UNNAMED: check_labels(labels, queries)}
+    # Errors name the label, because several labels are checked by the same function.
     checked = {}
     for name, values in named.items():
         try:

@@ -56,6 +56,7 @@ def first_infinite(matrix: Matrix) -> tuple[int, int] | None:
     >>> first_infinite(np.array([[1.0, np.nan], [2.0, -np.inf]]))
     (1, 1)
     """
+    # Only entries of a sparse matrix can be infinite, so the zeros are not looked at.
     if is_sparse(matrix):
         infinite = np.isinf(matrix.data)
         if not infinite.any():
@@ -71,7 +72,7 @@ def first_infinite(matrix: Matrix) -> tuple[int, int] | None:
 
 
 def checked_csr(X: Any) -> Any:
-    """Turn a sparse matrix into a CSR matrix of floats, and raise ValueError if it is not a valid one.
+    """Turn a sparse matrix into a CSR matrix of floats, and raise ValueError if it is not valid.
 
     SciPy, LightGBM and the kernels follow indices unchecked. An index that is out of range would end the process, or
     read other memory. Entries that occur twice are added up, as SciPy does.
@@ -85,6 +86,7 @@ def checked_csr(X: Any) -> Any:
         )
     matrix = csr_matrix(X)
     _check_sparse(matrix)  # again, because some formats can only be checked as CSR
+    # Kernels are compiled for floats.
     if matrix.dtype.kind not in "biuf":
         raise ValueError(f"X holds values of the type {matrix.dtype}, not numbers.")
     if matrix.dtype not in (np.float32, np.float64):
@@ -99,6 +101,8 @@ def checked_csr(X: Any) -> Any:
 
 def _is_ascending(matrix: Any) -> bool:
     """Return True if the columns of each row of a CSR matrix ascend."""
+    # The steps between all entries are compared at once, because a loop over rows would be
+    # slow.
     ascending = np.diff(matrix.indices.astype(np.int64)) > 0
     starts = matrix.indptr[1:-1]
     starts = starts[(starts > 0) & (starts <= len(ascending))]
@@ -107,7 +111,7 @@ def _is_ascending(matrix: Any) -> bool:
 
 
 def _check_sparse(X: Any) -> None:
-    """Raise ValueError if the arrays of a sparse matrix do not describe one."""
+    """Raise ValueError if the arrays of a sparse matrix contradict each other."""
     if X.format in ("csr", "csc", "bsr"):
         reason = _flaw_of_compressed(X)
     elif X.format == "coo":
@@ -121,7 +125,8 @@ def _check_sparse(X: Any) -> None:
 
 
 def _flaw_of_compressed(X: Any) -> str | None:
-    """Return what is wrong with the arrays of a CSR, CSC or BSR matrix, or None."""
+    """Return the flaw in the arrays of a CSR, CSC or BSR matrix, or None."""
+    # A BSR matrix has indices of blocks, and a CSC matrix has columns in place of rows.
     block = X.blocksize if X.format == "bsr" else (1, 1)
     n_rows, n_columns = X.shape[0] // block[0], X.shape[1] // block[1]
     major, minor = (n_columns, n_rows) if X.format == "csc" else (n_rows, n_columns)
@@ -138,8 +143,9 @@ def _flaw_of_compressed(X: Any) -> str | None:
 
 
 def _flaw_of_coo(X: Any) -> str | None:
-    """Return what is wrong with the arrays of a COO matrix, or None."""
+    """Return the flaw in the arrays of a COO matrix, or None."""
     axes = (X.row, X.col) if X.ndim == 2 else X.coords
+    # A COO matrix has the row and column of each entry, which may be out of range.
     for axis, size in zip(axes, X.shape, strict=True):
         if len(axis) != len(X.data):
             return "row and col must have as many entries as data"
@@ -151,6 +157,7 @@ def _flaw_of_coo(X: Any) -> str | None:
 def dense(X: Any) -> NDArray[Any]:
     """Return X as a 2-D array; float32 and float64 are unchanged, other numbers become float64."""
     try:
+        # Masked values are missing values, which are NaN here.
         if np.ma.isMaskedArray(X):
             matrix: NDArray[Any] = np.ma.filled(X.astype(np.float64), np.nan)
         else:
@@ -166,6 +173,7 @@ def dense(X: Any) -> NDArray[Any]:
         )
     if matrix.dtype in (np.float32, np.float64):
         return matrix
+    # Objects may be numbers, so they are converted, and errors are explained below.
     try:
         if matrix.dtype.kind in "biufO":
             return matrix.astype(np.float64)

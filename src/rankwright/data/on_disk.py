@@ -1,8 +1,8 @@
 """Matrices in temporary files, for rows that do not fit in memory.
 
 A matrix is an array in memory, a CSR matrix, or an array that is mapped from a file (`numpy.memmap`). Engines, kernels
-and metrics use a mapped array like any other. Only functions that make a new matrix out of the rows of another one
-come here, because the new rows must go to a file too if the old ones are in a file.
+and metrics use a mapped array like any other. Only functions that make a new matrix out of the rows of another matrix
+come here, because the new rows must go to a file too if the old rows are in a file.
 
 The operating system keeps as much of a mapped file in memory as is free, and gives up the rest when memory is short.
 """
@@ -47,6 +47,7 @@ def write_rows(
     >>> X.sum(axis=1).tolist(), X.dtype.name
     ([3.0, 3.0, 0.0], 'float32')
     """
+    # A missing gigabyte is reported before anything is written.
     folder = tempfile.gettempdir()
     n_bytes = shape[0] * shape[1] * np.dtype(dtype).itemsize
     if shutil.disk_usage(folder).free < n_bytes:
@@ -87,6 +88,7 @@ def row_ranges(X: Any) -> Iterator[slice]:
     [slice(0, 5, None)]
     """
     n_rows, n_columns = X.shape
+    # Wide rows give small steps, so that the bytes of a block stay the same.
     step = max(1, BLOCK_BYTES // max(1, n_columns * X.itemsize))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
@@ -104,6 +106,7 @@ def take_rows(X: Any, rows: NDArray[Any]) -> Any:
     """
     if not is_on_disk(X):
         return X[rows]
+    # Rows are copied in blocks, because the selection may be as large as the whole matrix.
     numbers = np.flatnonzero(rows) if rows.dtype == bool else rows
     shape = (len(numbers), X.shape[1])
     step = max(1, BLOCK_BYTES // max(1, X.shape[1] * X.itemsize))

@@ -1,8 +1,8 @@
-"""Preferences between documents of a query: one document is better than another, with a weight.
+"""Preferences between documents of a query: a document is better than another, with a weight.
 
 Pairs are given by row numbers or by document ids, as a table (frame, dict, CSV or Parquet file) or an
-array. They are checked once and held as rows in grouped order, sorted, so that the order in which they
-were given changes nothing.
+array. They are checked once and held as rows in grouped order, sorted, so that the result does not
+depend on the order in which they were given.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Pairs:
     @classmethod
     def of_rows(cls, winner: Rows, loser: Rows, weight: Floats, queries: Queries) -> Pairs:
         """Sort pairs of grouped rows."""
+        # A fixed order makes sums over pairs the same, in whatever order pairs were
+        # given.
         order = np.lexsort((weight, loser, winner))  # rows are grouped by query
         start = np.searchsorted(winner[order], queries.boundaries)
         return cls(GivenPairs(start, winner[order], loser[order], weight[order]))
@@ -59,6 +61,7 @@ class Pairs:
     def moved(self, place: Rows, queries: Queries) -> Pairs:
         """Return the pairs after row i has moved to ``place[i]``, without the rows that moved to -1."""
         _, winner, loser, weight = self.arrays
+        # A winner and its loser are in the same query, and queries move as a whole.
         present = place[winner] >= 0
         return self.of_rows(place[winner][present], place[loser][present], weight[present], queries)
 
@@ -71,6 +74,7 @@ class Pairs:
         if not weight.any():
             return float("nan")
         values = np.asarray(scores, dtype=np.float64)
+        # The sign is 1, 0 or -1, so that (1 + sign) / 2 gives equal scores half a point.
         order = np.sign(values[winner] - values[loser])
         return float(np.average((1 + order) / 2, weights=weight))
 
@@ -111,6 +115,8 @@ def read_pairs(pairs: Any, queries: Queries, documents: NDArray[Any] | None = No
             sides.append(_by_document(columns[side], numbers, queries, documents))
     winner, loser = sides
 
+    # The first wrong pair is named as the caller gave it, because grouped row numbers mean
+    # little to the caller.
     same = np.flatnonzero(winner == loser)
     if len(same):
         pair = int(same[0])
@@ -132,6 +138,7 @@ def read_pairs(pairs: Any, queries: Queries, documents: NDArray[Any] | None = No
 def _columns(pairs: Any) -> dict[str, list[Any]]:
     """Return the columns of pairs in any of their forms as lists of Python values."""
     table = _table(pairs)
+    # A misspelt column would otherwise be ignored, and its weights or queries with it.
     for name in ("winner", "loser"):
         if name not in table:
             raise ValueError(
@@ -190,6 +197,7 @@ def _weights(column: list[Any] | None, n_pairs: int) -> Floats:
         weight = np.array(column, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError("the weights of pairs must be numbers, one per pair.") from None
+    # A negative weight would turn a preference around.
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):
         raise ValueError(
@@ -205,6 +213,7 @@ def _weights(column: list[Any] | None, n_pairs: int) -> Floats:
 
 def _numbers_from_text(values: list[Any], ids: NDArray[Any]) -> list[Any]:
     """Turn text into numbers if the ids that it names are numbers, as for a CSV file."""
+    # A CSV file gives all ids as text, but the data may have numbers.
     if ids.dtype.kind not in "iuf":
         return values
     return [_number(value) if isinstance(value, str) else value for value in values]
@@ -220,6 +229,7 @@ def _number(text: str) -> Any:
 
 
 def _query_numbers(qids: list[Any], queries: Queries) -> list[int]:
+    # Pairs are looked up by id, so a dictionary replaces a search for each pair.
     number_of = {qid: number for number, qid in enumerate(plain_ids(queries.ids))}
     numbers = []
     for pair, qid in enumerate(qids):
@@ -246,10 +256,13 @@ def _by_row(column: list[Any], numbers: list[int] | None, queries: Queries) -> R
                 "numbers; otherwise",
             )
     rows = np.array(values, dtype=np.int64)
+    # The inverse of the order gives the grouped place of each of the caller's rows.
     if queries.order is not None:
         place = np.empty_like(queries.order)
         place[queries.order] = np.arange(queries.n_rows)
         rows = place[rows]
+    # A pair that names its query is checked against it, because a row number alone is easily
+    # off by one.
     if numbers is not None:
         wrong = np.flatnonzero(queries.query_of_row[rows] != numbers)
         if len(wrong):
@@ -268,6 +281,7 @@ def _by_document(
     if numbers is not None:
         keys = list(zip(queries.query_of_row.tolist(), keys, strict=True))
         values = list(zip(numbers, values, strict=True))
+    # An id of several rows is an error only if a pair names it.
     row_of: dict[Any, int] = {}
     repeated = set()
     for row, key in enumerate(keys):

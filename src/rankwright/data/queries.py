@@ -1,8 +1,8 @@
 """Group rows by query: boundaries, stable 64-bit keys, and the mapping back to the caller's order.
 
 Rows may come in any order and query ids may be of any hashable type. Inside the package the rows of a
-query are contiguous and the queries are sorted by id, so that the order in which the rows were stored
-changes nothing. The key of a query depends on its id alone, because it seeds every random draw for the
+query are contiguous and the queries are sorted by id, so that results do not depend on the order in
+which the rows were stored. The key of a query depends on its id alone, because it seeds every random draw for the
 query, on every thread, batch and machine.
 """
 
@@ -38,7 +38,7 @@ class Queries:
     Parameters
     ----------
     ids
-        Query ids, one per query, ascending [queries].
+        Query ids, each once, ascending [queries].
     boundaries
         Query q owns the grouped rows ``boundaries[q]:boundaries[q + 1]`` [queries + 1].
     keys
@@ -76,6 +76,7 @@ class Queries:
                 "Pass qid= (one id per row, any order) or group= (rows per query)."
             )
         if qid is None:
+            # Sizes alone say which rows belong together, because rows are in order.
             assert group is not None
             return cls.from_group(group, n_rows)
         queries = qid if isinstance(qid, Queries) else cls.from_qid(qid)
@@ -97,6 +98,8 @@ class Queries:
             )
         if len(values) == 0:
             raise ValueError("qid is empty: there are no rows to rank. Give at least one row.")
+        # Sorted ids, as in most files, are grouped without sorting and without copying
+        # the rows.
         if values.dtype == object:
             ids, codes = _factorise_objects(values)
         elif _ascends(values):
@@ -112,6 +115,8 @@ class Queries:
     def of_numbers(cls, ids: NDArray[Any], codes: NDArray[np.int64]) -> Queries:
         """Group rows by the number of each row's query [rows] among ids that ascend [queries]."""
         sizes = np.bincount(codes, minlength=len(ids))
+        # Rows that are grouped already need no order, which saves a copy of every array
+        # later.
         grouped = bool(np.all(codes[1:] >= codes[:-1]))
         boundaries = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         order, first_row = None, boundaries[:-1]
@@ -128,6 +133,8 @@ class Queries:
             sizes = as_floats(group, _GROUP)  # a masked size becomes NaN, and an error
         if sizes.ndim != 1 or len(sizes) == 0 or sizes.dtype.kind not in "iuf":
             raise ValueError(_GROUP)
+        # Query ids are often passed as group by mistake, and then there are as many as
+        # rows.
         hint = "Give the number of rows of each query, in row order."
         if len(sizes) == n_rows:
             hint = "It looks like one id per row: pass it as qid= instead."
@@ -179,6 +186,7 @@ class Queries:
         """Reorder an array from grouped order back to the caller's order."""
         if self.order is None:
             return grouped
+        # Assigning by the order is the inverse of selecting by it.
         rows = np.empty_like(grouped)
         rows[self.order] = grouped
         return rows
@@ -191,10 +199,10 @@ class Queries:
         return f"row {row}, query {self.ids[query]!s}"
 
     def per_row(self, weights: ArrayLike) -> NDArray[np.float64]:
-        """Return one weight per grouped row.
+        """Return a weight for each grouped row.
 
-        ``weights`` has one per row, or one per query in the order in which the queries first appear in
-        the caller's rows.
+        ``weights`` has a value per row, or a value per query in the order in which the queries first
+        appear in the caller's rows.
         """
         values = as_floats(weights, "weights must be numbers, one per row or one per query.")
         if values.ndim != 1 or len(values) not in (self.n_rows, self.n_queries):
@@ -207,12 +215,15 @@ class Queries:
             raise ValueError(
                 f"weights[{bad[0]}] is {values[bad[0]]}; weights must be finite and non-negative."
             )
+        # If each query has a single row, both forms are the same.
         if len(values) == self.n_rows:
             return np.ascontiguousarray(self.group(values))
         return np.repeat(self.per_query(values), self.sizes)
 
     def per_query(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Reorder one value per query from first appearance in the caller's rows to ascending ids."""
+        """Reorder a value per query from first appearance in the caller's rows to ascending ids."""
+        # Queries in the order of their first rows are queries in the order of first
+        # appearance.
         by_id = np.empty(self.n_queries)
         by_id[np.argsort(self.first_row, kind="stable")] = weights
         return by_id
@@ -254,6 +265,7 @@ def as_floats(values: Any, message: str) -> NDArray[np.float64]:
         # Arrow's dictionary arrays give NumPy another value in place of a missing value.
         values = values.to_pylist()
     try:
+        # Masked values become NaN, so that they are found like any missing value.
         if np.ma.isMaskedArray(values):
             values = np.ma.filled(values.astype(np.float64), np.nan)
         array = np.asarray(values)
@@ -266,6 +278,8 @@ def as_floats(values: Any, message: str) -> NDArray[np.float64]:
 
 def query_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
     """Return a stable 64-bit key per id: equal ids give equal keys in every process, data set and library."""
+    # Whole numbers are hashed as integers, whatever their type, because 7 and 7.0 are the
+    # same id.
     if ids.dtype.kind == "u":
         return mix(ids)
     is_whole = ids.dtype.kind in "ib"
@@ -280,6 +294,7 @@ def plain_ids(ids: NDArray[Any]) -> list[Any]:
     """Return ids as Python values; unlike ``tolist``, dates in nanoseconds stay dates."""
     if ids.dtype.kind not in "mM" or np.datetime_data(ids.dtype)[0] not in ("ns", "ps", "fs", "as"):
         return list(ids.tolist())
+    # Python's dates stop at microseconds. Only dates that need more digits stay NumPy values.
     micro = ids.astype(f"{ids.dtype.kind}8[us]")
     return [
         short if same else exact
@@ -305,6 +320,7 @@ def _mix_signed(values: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 def _key(value: Any) -> int:
     value = _plain(value)
+    # Single ids get the same keys as whole arrays of them.
     if isinstance(value, int) and 0 <= value < 2**64:
         return int(mix(np.array([value], dtype=np.uint64))[0])
     if isinstance(value, int) and -(2**63) <= value < 0:
@@ -319,6 +335,7 @@ def _plain(value: Any) -> Any:
         value = plain_ids(np.array([value]))[0]
     if isinstance(value, int):
         return int(value)
+    # Equal numbers of different types, for example 0.5 and Decimal("0.5"), are the same id.
     if isinstance(value, float | Decimal | Fraction) and math.isfinite(value):
         exact = Fraction(value)
         if exact.denominator == 1:
@@ -333,6 +350,7 @@ def _spelling(value: Any) -> str:
     if isinstance(value, str):
         return f"str:{str.__str__(value)}"
     if isinstance(value, datetime):
+        # Equal times in different time zones are the same id.
         if value.tzinfo:
             value = value.astimezone(UTC)
         return f"datetime:{value.isoformat()}"
@@ -345,6 +363,7 @@ def _spelling(value: Any) -> str:
         # Lengths keep ("a", "b") apart from ("a,b",).
         return f"{kind}:" + "".join(f"{len(part)}:{part}" for part in parts)
     text = repr(value)
+    # An address differs between processes, and so would the random draws for the query.
     if re.search(r" at 0x[0-9a-fA-F]+>", text):
         raise ValueError(
             f"query id {text} is printed as a memory address, so it has no stable key. "
@@ -382,6 +401,7 @@ def _as_array(qid: Any) -> NDArray[Any]:
     if isinstance(qid, str | bytes) or not isinstance(qid, Iterable):
         raise ValueError(f"qid must hold one id per row; got {qid!r}.")
     values = list(qid)
+    # NumPy keeps ids apart only if all of them have the same type.
     kinds = {type(value) for value in values}
     if len(kinds) != 1:
         return _as_objects(values)
@@ -397,7 +417,7 @@ def _as_array(qid: Any) -> NDArray[Any]:
 
 
 def text_array(values: list[str], rows: int = 0) -> NDArray[Any]:
-    r"""Return texts as an array, of a fixed width if this loses and wastes nothing, otherwise of objects.
+    r"""Return texts as an array, of objects if a fixed width would lose characters or waste memory.
 
     A text of fixed width loses zero bytes at its end, and all entries take the memory of the longest
     text, also in an array of ``rows`` rows that repeats them.
@@ -408,6 +428,7 @@ def text_array(values: list[str], rows: int = 0) -> NDArray[Any]:
     ('U', 'O')
     """
     longest = max(map(len, values), default=0)
+    # An array of fixed width is faster, but a single long id would multiply its memory.
     wasteful = longest > _LONG_ID and longest * max(len(values), rows) > _MOST_CHARACTERS
     if wasteful or any(value.endswith("\0") for value in values):
         return _as_objects(values)
@@ -432,6 +453,7 @@ def _ascends(values: NDArray[Any]) -> bool:
 def _factorise_objects(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     table: dict[Any, int] = {}
     codes = np.empty(len(values), dtype=np.int64)
+    # A dictionary numbers the ids by equality, so that 1 and 1.0 are the same query.
     for row, value in enumerate(values):
         next_code = len(table)
         try:
@@ -447,6 +469,8 @@ def _factorise_objects(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.i
     ids = _as_objects(list(table))
     if all(type(value) is str for value in table):
         ids = text_array(list(table), len(values))
+    # Ids that can be compared are sorted by value. Otherwise their keys give an order that
+    # never changes.
     try:
         ascending = np.argsort(ids, kind="stable")
         ordered = all(a < b for a, b in pairwise(ids[ascending]))
@@ -477,6 +501,7 @@ def _missing_id(row: int) -> ValueError:
 
 def _check_group_matches(queries: Queries, groups: Queries) -> None:
     """Raise ValueError unless sizes of queries and ids of rows describe the same queries."""
+    # Both forms agree if a new query begins in exactly the same rows.
     number = queries.ungroup(queries.query_of_row)
     same_query = number[1:] == number[:-1]
     starts_group = np.zeros(queries.n_rows, dtype=bool)

@@ -134,10 +134,12 @@ def read_parts(
         given = {"labelled": labelled, **options, "fields": fields}
         first, *more = read_parts(paths, **given)
         return [first.with_pairs(pairs, document, as_given=True), *more]
+    # LETOR files are read together, because the widest file decides the number of features.
     in_letor = not any(format_of(path).has_columns for path in paths)
     if in_letor and options.get("reference") is None:
         check_column_options(paths[0], options)
         return read_letor(list(paths), zero_based=options.get("zero_based", False))
+    # Later files get the columns and category codes of the first.
     first = read_data(paths[0], **options)
     later = [read_data(path, **{**options, "reference": first}) for path in paths[1:]]
     return [first, *later]

@@ -6,7 +6,7 @@ order in which rows were stored would change the model.
 Rows are sorted by query and then by a hash of their features. Rows with the same features differ at most in labels,
 weight, fields and pairs. A hash of the row and of its place among them by these values decides their order, because an
 order by label or by a feature would decide every tie in its favour. Labels and weights count by their order alone, so
-twice the labels, or weights of 1, change nothing.
+the order is the same with twice the labels, or with weights of 1.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ _ROWS_PER_THREAD = 10_000
 def canonical_order(data: RankingData, threads: int | None) -> NDArray[np.int64] | None:
     """Return the row at each position of the canonical order, or None if the rows are in it already."""
     hashes, query = row_hashes(data.X, threads), data.queries.query_of_row
+    # Most rows differ in their features, and then the hashes alone decide the order.
     order = np.lexsort((hashes, query))
     groups = _starts(hashes[order], query[order])
     if not groups.all():
+        # Rows with equal features are numbered by their other values, and a hash of the
+        # number decides.
         fields = [_sortable(values) for _, values in sorted(data.fields.items())]
         values = [*fields, *([] if data.weights is None else [data.weights]), data.y]
         if data.pairs is not None:
@@ -53,6 +56,8 @@ def canonical_order(data: RankingData, threads: int | None) -> NDArray[np.int64]
 
 def _pair_hashes(pairs: GivenPairs, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Hash the pairs of each row: the rows that it beats or loses against, and the weights."""
+    # Sums do not depend on the order of the pairs. A winner is hashed twice, so that both
+    # sides differ.
     weight = mix(pairs.weight.view(np.uint64))
     total = np.zeros_like(hashes)
     np.add.at(total, pairs.winner, mix(mix(hashes[pairs.loser]) + weight))
@@ -87,9 +92,12 @@ def row_hashes(
     if n_given is not None:
         X = X[:, :n_given]
     n_rows, n_columns = X.shape
+    # A salt for each column keeps equal values in different columns apart.
     salts = mix(np.arange(n_columns))
     hashes = np.zeros(n_rows, dtype=np.uint64)
     if sp.issparse(X):
+        # Entries that occur twice are added up first, because only their sum is the
+        # value.
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()

@@ -38,8 +38,8 @@ def stream_data(
     r"""Read ranking data without holding its features in memory.
 
     The files are read block by block. Labels, queries, weights and fields are kept in memory. Features go to a
-    temporary file without a name, of eight bytes a value, and ``data.X`` is a `numpy.memmap` of it. The folder of the
-    file is that of the environment variable ``TMPDIR``. Everything works with this data as with data in memory, and a
+    temporary file without a name, of eight bytes a value, and ``data.X`` is a `numpy.memmap` of it. The
+    environment variable ``TMPDIR`` names its folder. Everything works with this data as with data in memory, and a
     model has the same bits. Rows may come in any order, and the rows of a query may be in several files.
 
     Parameters
@@ -98,6 +98,7 @@ def _features(reader: Any, blocks: list[RowBlock]) -> Iterator[NDArray[np.float6
 
 def _joined(X: Any, blocks: Sequence[RowBlock], reader: Any, labelled: bool) -> RankingData:
     """Put together the rows of all blocks."""
+    # Blocks are grouped by query, so their rows have to go back to the order of the files.
     order = np.concatenate([block.rows for block in blocks])
 
     def in_files(values: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -109,6 +110,7 @@ def _joined(X: Any, blocks: Sequence[RowBlock], reader: Any, labelled: bool) -> 
 
     columns = reader.columns
     labels = {name: in_files([block.labels[name] for block in blocks]) for name in blocks[0].labels}
+    # Some files may have weights and others not; rows without weights count as weight 1.
     weights = None
     if any(block.weights is not None for block in blocks):
         weights = in_files(
@@ -146,6 +148,8 @@ def _queries(
     else:
         # NumPy would turn ids of different types into texts, so that 1 and "1" were the same query.
         ids = [value for array in ids_of_blocks for value in plain_ids(array)]
+    # The rows of a query may be in several blocks, so the ids of all blocks are grouped once
+    # more.
     queries = Queries.from_qid(ids)
     number = queries.ungroup(queries.query_of_row)  # of each id of each block
     ends = np.cumsum([len(array) for array in ids_of_blocks])

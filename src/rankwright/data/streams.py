@@ -1,4 +1,4 @@
-"""Random streams of generated data: one for each seed, purpose and query, independent of all others."""
+"""Random streams of generated data: each seed, purpose and query has its own, independent of all others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Purpose(IntEnum):
 
 
 def random_stream(seed: int, purpose: Purpose, key: int) -> np.random.Generator:
-    """Return the random stream of one purpose and one query."""
+    """Return the random stream of a purpose and a query."""
     checks.whole("seed", seed, least=0, most=2**64 - 1)
     # The counter's low words count the draws; its top word separates the purposes.
     return np.random.Generator(

@@ -64,7 +64,7 @@ class _Wish(IntEnum):
     NEWS = 2
 
 
-# Families of columns and their shares of the features; "count" takes what rounding leaves.
+# Families of columns and their shares of the features; "count" takes the columns that rounding leaves.
 _FAMILIES = {
     "count": 0.28,
     "size": 0.18,
@@ -130,6 +130,7 @@ def make_web_search(
     >>> train.n_queries, test.n_queries, test.X.shape[1]
     (30, 10, 136)
     """
+    # Arguments are checked first, because the errors should come before the work.
     if kind not in _KINDS:
         raise ValueError(f"unknown kind {kind!r} of data; choose from {', '.join(_KINDS)}.")
     if mean_length is None:
@@ -162,7 +163,7 @@ class _World:
     strengths
         Weights of the five parts of the utility [parts].
     cuts
-        Utilities at which the label rises by one [4].
+        Utilities at which the label rises by 1 [4].
     columns
         Slice of the features of each family.
     source, loading
@@ -216,10 +217,12 @@ class _World:
         return names
 
     def fill_query(self, rng: np.random.Generator, X: _Singles) -> _Floats:
-        """Draw one query: fill its features `X` and return its labels."""
+        """Draw a query: fill its features `X` and return its labels."""
         traits, wishes, utility = (
             part[0] for part in _draw_results(rng, self.strengths, n_queries=1, n=len(X))
         )
+        # Site searches have few terms, and rare terms have a high inverse document
+        # frequency.
         site, rarity, _ = wishes
         n_terms = np.float32(1 + np.floor(np.exp(0.9 - 0.5 * site + 0.3 * rng.standard_normal())))
         idf = np.float32(n_terms * np.exp(1.0 + 0.4 * rarity))
@@ -231,6 +234,8 @@ class _World:
         signal += noise * np.sqrt(1 - self.loading**2) + shift
         value = self.level + self.spread * signal
 
+        # Each family turns the normal values into its own scale, as in the public
+        # collections.
         at = self.columns
         X[:, at["count"]] = np.floor(np.exp(value[:, at["count"]] - 0.5))
         X[:, at["size"]] = np.exp(5 + value[:, at["size"]])
@@ -263,10 +268,12 @@ def _draw_results(
 ) -> tuple[_Floats, _Floats, _Floats]:
     """Draw traits [queries, n, traits], wishes [queries, wishes] and utilities [queries, n]."""
     traits = rng.standard_normal((n_queries, n, len(_Trait)))
+    # Body, title and URL match together, because they share the topic of the document.
     matches = [_Trait.BODY, _Trait.TITLE, _Trait.URL]
     traits[..., matches] = 0.8 * traits[..., matches] + 0.6 * traits[..., [_Trait.TOPIC]]
     wishes = rng.standard_normal((n_queries, len(_Wish)))
     wants_site = 1 / (1 + np.exp(-2 * wishes[:, [_Wish.SITE]]))
+    # Minima, thresholds and interactions cannot be learned by a linear model.
     parts = (
         (1 - wants_site) * np.minimum(traits[..., _Trait.BODY], traits[..., _Trait.TITLE]),
         wants_site * (traits[..., _Trait.URL] > 0.6) * (1 + traits[..., _Trait.AUTHORITY]),
@@ -275,6 +282,8 @@ def _draw_results(
         np.tanh(2 * wishes[:, [_Wish.NEWS]]) * traits[..., _Trait.AGE],
     )
     utility = sum(strength * part for strength, part in zip(strengths, parts, strict=True))
+    # Queries differ in how many good documents they have, and in how noisy their judgements
+    # are.
     richness = 0.5 * rng.standard_normal((n_queries, 1))
     difficulty = np.exp(0.4 * rng.standard_normal((n_queries, 1)))
     noise = difficulty * rng.standard_normal((n_queries, n))

@@ -22,7 +22,7 @@ _RUN_LINE = "qid Q0 docno rank score tag"
 
 @dataclass(frozen=True, eq=False)
 class Qrels:
-    """Relevance judgements, one per query and document.
+    """Relevance judgements of documents for queries.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def align(
 
     As in trec_eval, the queries are those in both files, and a negative label counts as 0. Relevant
     documents that the run did not retrieve belong to the ideal ranking, so they are appended to
-    their query, all with one score below the others. If the run retrieved at least as many documents
+    their query, all with the same score below the others. If the run retrieved at least as many documents
     per query as a metric's cutoff, the metric has trec_eval's value up to ties in the scores; otherwise
     the appended documents count as the last of the ranking.
 
@@ -224,6 +224,7 @@ def align(
     ([0.0, 1.0, 2.0], True, ['q1', 'q1', 'q1'])
     """
     checks.number("unjudged", unjudged, least=0)
+    # As in trec_eval, a negative label is not relevant.
     judged: dict[str, dict[str, int]] = {}
     for qid, docno, label in zip(qrels.qid, qrels.docno, qrels.label.tolist(), strict=True):
         judged.setdefault(qid, {})[docno] = max(label, 0)
@@ -253,6 +254,7 @@ def align(
 
 def _read_lines(path: PathLike, form: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and words of each non-empty line; raise ValueError for a second line about a document."""
+    # Ids may hold any letters, but the file must be UTF-8.
     try:
         text = read_text(path).decode()
     except UnicodeDecodeError as error:
@@ -265,6 +267,7 @@ def _read_lines(path: PathLike, form: str) -> Iterator[tuple[int, list[str]]]:
             continue
         if len(words) != len(form.split()):
             raise _bad_line(path, number, f"expected {form!r}, got {_excerpt(line)!r}")
+        # A second judgement or score of a document would silently replace the first.
         first = seen.setdefault((words[0], words[2]), number)
         if first != number:
             document, query = _excerpt(words[2]), _excerpt(words[0])
@@ -291,6 +294,7 @@ def _bad_line(path: PathLike, number: int, reason: str) -> ValueError:
 
 def _set_pairs(record: Qrels | TrecRun, values: str) -> None:
     """Check the ids of a record and store them as arrays."""
+    # Ids with blanks could be written, but not read back.
     qids = [_check_word("query id", qid) for qid in record.qid]
     docnos = [_check_word("document id", docno) for docno in record.docno]
     n_values = len(getattr(record, values))

@@ -1,7 +1,7 @@
-"""Features within the query: columns computed from the values that a column has in the documents of one query.
+"""Features within the query: columns computed from the values that a column has in the documents of a query.
 
 Whether a score of 12 is high depends on the scores of the other documents of its query. Trees look at
-one document at a time, so such a comparison has to be a feature. For the values x of a column in a
+each document alone, so such a comparison has to be a feature. For the values x of a column in a
 query, missing values left out:
 
     rank    1 for the largest value, equal values share the mean of their ranks
@@ -94,6 +94,7 @@ class Recipe:
 
         The columns to write follow the columns of these names.
         """
+        # New columns follow the given columns, so that a model's trees can number both.
         position = {name: number for number, name in enumerate([*names, *self.names])}
         columns = np.array([position[name] for name, _ in self.sources], dtype=np.int64)
         targets = np.full((len(self.sources), len(KINDS)), -1, dtype=np.int64)
@@ -111,7 +112,7 @@ class Recipe:
         order: NDArray[np.int64] | None = None,
         threads: int | None = None,
     ) -> Matrix:
-        """Return the rows, in another order if one is given, with the features within the query as last columns.
+        """Return the rows, in another order if ``order`` is given, with the features within the query as last columns.
 
         Parameters
         ----------
@@ -126,6 +127,7 @@ class Recipe:
         threads
             Number of threads; all cores by default. The result does not depend on it.
         """
+        # The wider matrix would not fit in memory either.
         if is_on_disk(X):
             blocks = self._extended_blocks(X, names, boundaries, order, threads)
             return write_rows(blocks, (len(X), X.shape[1] + len(self.names)), X.dtype)
@@ -157,6 +159,8 @@ class Recipe:
         n_rows = max(1, BLOCK_BYTES // (width * X.itemsize))
         first = 0
         while first < n_queries:
+            # Features depend on all documents of a query, so blocks end where queries
+            # end.
             after = int(np.searchsorted(boundaries, boundaries[first] + n_rows, side="right")) - 1
             after = max(after, first + 1)  # a query may be longer than a block
             start, stop = boundaries[first], boundaries[after]
@@ -204,13 +208,14 @@ def _fill(
     fill = partial(
         fill_within_query, bounds=boundaries, matrix=matrix, columns=columns, targets=targets
     )
+    # Queries have different sizes, so threads get ranges of about as many rows.
     most_threads = 1 + len(matrix) * len(columns) // _VALUES_PER_THREAD
     n_threads = min(available_threads(threads), most_threads)
     run_ranges(fill, even_ranges(np.diff(boundaries).astype(np.float64), n_threads))
 
 
 def read_kinds(option: Any, where: str = "within_query") -> tuple[str, ...]:
-    """Read kinds of features, as one text or several, in the order of `KINDS`.
+    """Read kinds of features, as a single text or several, in the order of `KINDS`.
 
     Examples
     --------
@@ -238,6 +243,7 @@ def read_kinds(option: Any, where: str = "within_query") -> tuple[str, ...]:
 
 def check_option(option: Any, called: str = "within_query") -> None:
     """Raise ValueError, with the option's name, unless it can be used with some data."""
+    # Columns are not known yet, so only the form is checked here.
     if isinstance(option, Mapping):
         for column, kinds in option.items():
             if not isinstance(column, str):
@@ -279,6 +285,8 @@ def read_recipe(option: Any, columns: HasColumns, called: str = "within_query") 
         return Recipe()
     names = list(columns.feature_names)
     if isinstance(option, Mapping):
+        # Every name is checked, because a misspelt column would silently give no
+        # features.
         for name in option:
             if name not in names:
                 raise ValueError(
@@ -300,6 +308,8 @@ def read_recipe(option: Any, columns: HasColumns, called: str = "within_query") 
                 "out."
             )
     recipe = Recipe(tuple(sources))
+    # A frame may have a column with the name of a new feature, for example from an earlier
+    # run.
     taken = sorted(set(recipe.names) & set(names))
     if taken:
         raise ValueError(

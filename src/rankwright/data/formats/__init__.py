@@ -1,6 +1,6 @@
 """The file formats of ranking data: the extension of a file gives its format.
 
-A new format is one file with a subclass of `Format`, and one entry in `FORMATS`.
+A new format is a file with a subclass of `Format`, and an entry in `FORMATS`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def format_of(path: PathLike) -> Format:
     'CSV'
     """
     name = Path(path)
+    # The extension before .gz gives the format of the text.
     is_compressed = name.suffix == ".gz"
     suffix = name.suffix
     if is_compressed:
@@ -43,7 +44,7 @@ def format_of(path: PathLike) -> Format:
     for file_format in FORMATS:
         if suffix in file_format.suffixes and (file_format.compressible or not is_compressed):
             return file_format
-    choices = [f"{', '.join(one.suffixes)} ({one.name})" for one in FORMATS]
+    choices = [f"{', '.join(choice.suffixes)} ({choice.name})" for choice in FORMATS]
     raise ValueError(
         f"{os.fspath(path)!r} has no known file extension; use {', '.join(choices)}. Text may also "
         "end in .gz."
@@ -55,7 +56,10 @@ def table_format_of(path: PathLike) -> TableFormat:
     file_format = format_of(path)
     if not isinstance(file_format, TableFormat):
         suffixes = [
-            suffix for one in FORMATS if isinstance(one, TableFormat) for suffix in one.suffixes
+            suffix
+            for choice in FORMATS
+            if isinstance(choice, TableFormat)
+            for suffix in choice.suffixes
         ]
         raise ValueError(
             f"{os.fspath(path)!r} is {file_format.name}, which has no named columns; the name must "
@@ -95,7 +99,7 @@ def blocks_of(files: DataFiles, reference: HasColumns | None, labelled: bool, sh
 
 
 def check_column_options(path: PathLike, given: Mapping[str, Any]) -> None:
-    """Raise ValueError if options of `read_data` mean nothing for a file, such as names of columns for LETOR text.
+    """Raise ValueError if options of `read_data` do not apply to a file, for example names of columns for LETOR text.
 
     Examples
     --------
@@ -111,6 +115,7 @@ def check_column_options(path: PathLike, given: Mapping[str, Any]) -> None:
                 f"is about the indices of LETOR text, and {path} is another format; leave it out.",
             )
         return
+    # Options with their usual values were not given, so they are no mistake.
     usual = ReadOptions()
     for option in (
         "label",

@@ -62,6 +62,7 @@ def _opened(path: PathLike, columns: Sequence[str] | None = None) -> Iterator[An
 
     with open(path, "rb") as content, arrow_errors(path, "Arrow"):
         file = pa.ipc.open_file(content)
+        # Columns that are not needed are not read from the file.
         if columns is not None:
             numbers = [file.schema.get_field_index(name) for name in columns]
             options = pa.ipc.IpcReadOptions(included_fields=numbers)

@@ -1,4 +1,4 @@
-"""What a file format provides: `Format`; and rows of files in blocks, for data that is larger than memory."""
+"""The interface of file formats, `Format`, and rows of files in blocks, for data that is larger than memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Show = Callable[[str, int, int], None]  # purpose of reading, bytes read so far,
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How the columns of a file are used; the parameters are those of `rankwright.read_data`."""
+    """How the columns of a file are used; `rankwright.read_data` has the same parameters."""
 
     label: str | tuple[str, ...] = "label"
     qid: str = "qid"
@@ -77,7 +77,7 @@ class Blocks(Protocol):
 class Format(ABC):
     """A file format of ranking data.
 
-    A format is one instance of a subclass, and one entry in the registry of `rankwright.data.formats`.
+    A format is an instance of a subclass, and an entry in the registry of `rankwright.data.formats`.
     """
 
     name: ClassVar[str]
@@ -110,7 +110,7 @@ class Format(ABC):
 
 
 def silent(_purpose: str, _read: int, _all: int) -> None:
-    """Show nothing."""
+    """Show no progress."""
 
 
 def rows_per_block(n_columns: int) -> int:
@@ -146,7 +146,8 @@ class FilesInBlocks:
     show: Show
 
     def unchanged_files(self) -> Iterator[str]:
-        """Yield the files one by one, and raise ValueError if a file is not what it was at first."""
+        """Yield the files in turn, and raise ValueError if a file has changed since the first look."""
+        # A file may change before it is read or while it is read, so it is checked twice.
         for name in self.files.files:
             _check_version(name, self.versions)
             yield name

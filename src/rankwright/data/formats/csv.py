@@ -1,6 +1,6 @@
 """Text files with a table: a header, then a line for each row with commas or tabs between the values.
 
-If a quote is not closed, Arrow takes all that follows as one value, or drops it up to the end of a
+If a quote is not closed, Arrow takes all that follows as a single value, or drops it up to the end of a
 block of text. Therefore a row of empty values is added at the end of the text: it comes back only if
 every quote is closed.
 """
@@ -39,6 +39,8 @@ class Csv(TableFormat):
         import pyarrow.csv as pc
 
         def convert(schema: Any) -> Any:
+            # Arrow guesses types. Whole numbers become floats, because a missing
+            # value has no integer.
             types = {}
             for field in schema:
                 if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
@@ -59,6 +61,8 @@ class Csv(TableFormat):
                     f"{path}: column {field.name!r} has text that is not UTF-8; save the file as "
                     "UTF-8."
                 )
+        # Query ids are read as text first, because a guess from the first rows could be
+        # wrong.
         if qid in table.column_names:
             ids = table[qid].to_pylist()
             if all(text is not None and _INTEGER.fullmatch(text) for text in ids):
@@ -77,6 +81,7 @@ class Csv(TableFormat):
         import pyarrow as pa
 
         ids: Any = data.qid
+        # Ids of any other type are written as text, so they must differ as text.
         if ids.dtype.kind not in "iu":
             if len({str(qid) for qid in data.query_ids.tolist()}) < data.n_queries:
                 raise ValueError(
@@ -121,6 +126,8 @@ def _read(path: PathLike, separator: str, convert: Callable[[Any], Any]) -> Any:
         "parse_options": pc.ParseOptions(delimiter=separator, newlines_in_values=True),
     }
     try:
+        # The header and first rows give the schema, which decides how columns are
+        # converted.
         with pc.open_csv(pa.BufferReader(content), **options) as reader:
             schema = reader.schema
         empty_row = b"\n" + separator.encode() * (len(schema) - 1) + b"\n"
@@ -152,7 +159,9 @@ def _in_arrow_memory(*parts: Any) -> Any:
 
 
 def _explain(path: PathLike, content: Any, error: Exception) -> str:
-    """Say what is wrong with a file that Arrow cannot read."""
+    """Explain why Arrow cannot read a file."""
+    # Arrow's message about blocks does not help. Usually a quote is open, or a line is too
+    # long.
     reason = str(error).split("\n")[0].rstrip(".")
     no_block_ends = "Empty CSV" in reason and content.size > _BLOCK
     if "straddl" not in reason and not no_block_ends:

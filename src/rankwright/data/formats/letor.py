@@ -81,7 +81,7 @@ def read_letor(
     Parameters
     ----------
     paths
-        One file, or several (train, validation, test) that get the same number of features.
+        A file, or several (train, validation, test) that get the same number of features.
     zero_based
         Whether the first feature has index 0 in the file; by default it has index 1.
     n_features
@@ -120,6 +120,7 @@ def read_letor(
         _parse(path, zero_based=zero_based, n_features=n_features, dtype=dtype, sparse=sparse)
         for path in files
     ]
+    # All files get the same number of features, so that a model fits each of them.
     width = max(rows.X.shape[1] for rows in parsed)
     if width == 0:
         raise ValueError(
@@ -183,6 +184,7 @@ def write_letor(
         )
     if sparse is None:
         sparse = sp.issparse(data.X)
+    # The texts that repeat in every row are made once.
     first_index = int(not zero_based)
     prefixes = [f"{first_index + column}:" for column in range(data.X.shape[1])]
     ids = np.repeat(np.array(_id_texts(data.query_ids), dtype=object), data.group)
@@ -281,6 +283,8 @@ class LetorBlocks(FilesInBlocks):
         start = 0
         width = len(self.columns.feature_names)
         for text, source, line in self.texts(purpose, rows_per_block(width)):
+            # All blocks have the same width and the same type of ids, because the
+            # first look found them.
             X, y, ids = parse_letor(
                 text,
                 source=source,
@@ -303,6 +307,8 @@ class LetorBlocks(FilesInBlocks):
         for name in self.unchanged_files():
             rest, line = b"", 1  # the beginning of a line that goes on in the next block
             for block, read in unpacked_blocks(name, contract.BLOCK_BYTES):
+                # A block may end in the middle of a line. The rest waits for the
+                # next block.
                 whole, end, rest_of_line = block.rpartition(b"\n")
                 if not end:
                     rest += block
@@ -365,6 +371,7 @@ def _match(source: str, width: int, reference: HasColumns, zero_based: bool) -> 
     If the reference was LETOR text too, its last features may be missing: they are taken as 0.
     """
     expected = len(reference.feature_names)
+    # LETOR text holds numbers, so the texts of categories cannot be matched.
     texts = [name for name, levels in reference.categories.items() if levels is not None]
     if texts:
         raise ValueError(
@@ -383,6 +390,8 @@ def _match(source: str, width: int, reference: HasColumns, zero_based: bool) -> 
             f"{source} has {width} features, but the training data has {expected} column{plural}"
             f"{names}{kind}; give a file with the columns of the training data."
         )
+    # Files often leave out features that are 0 in all rows, so the last of them may be
+    # missing.
     if width < expected:
         first_index = int(not zero_based)
         first, last = width + first_index, expected - 1 + first_index
@@ -431,6 +440,7 @@ def comment_fields(text: bytes | bytearray) -> dict[str, NDArray[Any]]:
     """
     if b"docid" not in text:
         return {}
+    # Only lines with a row count, because a comment may stand alone.
     ids = []
     for line in bytes(text).split(b"\n"):
         row, _, comment = line.partition(b"#")

@@ -23,7 +23,7 @@ from rankwright.support.checks import ArgumentError
 
 _BYTES_PER_THREAD = 1 << 20  # to start a thread for less takes as long as it saves
 _MAX_THREADS = 8
-_PIECES_PER_THREAD = 4  # so that other threads can take over work from a slow one
+_PIECES_PER_THREAD = 4  # so that other threads can take over the work of a slow thread
 _HEAD_BYTES = 1 << 16  # enough of a file to guess the number of features
 _SHORTEST_ENTRY = len("1:2 ")  # bounds the entries of a line by its bytes
 _UNDECIDED_NUMBERS = 1024  # numbers left to Python's float at a time; most files have none
@@ -94,6 +94,8 @@ def parse_letor(
         reader = _Reader(text, codes, source, first_index, n_features, sparse, first_line)
 
         def read(width: int) -> tuple[_Table, list[_PieceResult]]:
+            # A dense table is bounded before it is allocated, because a wrong index
+            # could make it very large.
             n_entries = None
             if sparse:
                 n_entries = sum(colons)
@@ -116,6 +118,7 @@ def parse_letor(
                 table, results = read(reader.width(pool, pieces))
 
     ids: NDArray[Any] = table.ids
+    # A single id that is not a whole number makes all ids text.
     if text_ids or not all(result.integer_ids for result in results):
         ids = reader.text_ids(table.id_spans)
     if sparse:
@@ -128,6 +131,7 @@ def parse_letor(
 
 def check_width(source: str, rows: int, width: int, entries: int) -> None:
     """Raise ValueError if a dense matrix would be very large only because of a few large indices."""
+    # Large data is fine if it has as many entries. Only a nearly empty matrix is suspicious.
     cells = rows * width
     is_large = cells > _CELLS_FREELY and cells > _CELLS_PER_ENTRY * entries
     if is_large or _is_implausible(width, entries):
@@ -207,6 +211,7 @@ def _allocate(
 
 def _csr_matrix(table: _Table, results: list[_PieceResult], n_features: int | None) -> Any:
     assert table.columns is not None
+    # Each piece filled a part of the table that was large enough, so the gaps are left out.
     values = np.concatenate([table.values[result.entries] for result in results])
     columns = np.concatenate([table.columns[result.entries] for result in results])
     width = n_features
@@ -248,6 +253,8 @@ class _Reader:
         columns = table.columns
         if columns is None:
             columns = np.empty(table.longest, np.int32)
+        # The kernel returns whenever this buffer is full, and continues from where it
+        # stopped.
         undecided = np.empty((max(_UNDECIDED_NUMBERS, table.longest + 1), 3), np.int64)
         integer_ids = True
         arrays = letor_text.ParsedRows(
@@ -266,6 +273,8 @@ class _Reader:
             )
             self._decide(table, undecided[:n_undecided])
             integer_ids = integer_ids and integers
+            # The width was guessed from the first lines, so a larger index is not an
+            # error yet.
             is_guess = self.n_features is None and not self.sparse
             if code == letor_text.INDEX_TOO_LARGE and is_guess:
                 return _PieceResult(slice(first_entry, entry), integer_ids, too_narrow=True)
@@ -317,6 +326,7 @@ class _Reader:
 
     def _token_error(self, pos: int, reason: str) -> ValueError:
         """Return an error about the token at ``pos``, with an excerpt of its line."""
+        # The excerpt is around the token, because lines can be very long.
         number = self.text.count(b"\n", 0, pos) + self.first_line
         start = self.text.rfind(b"\n", 0, pos) + 1
         stop = self.text.find(b"\n", pos)
@@ -340,6 +350,7 @@ def _count_threads(n_bytes: int) -> int:
 def _split_at_lines(text: bytes | bytearray, n_pieces: int) -> list[tuple[int, int]]:
     """Cut the text into pieces of whole lines, some of them empty if there are few lines."""
     cuts = [0]
+    # Each cut moves to the end of its line, so that no line is divided.
     for piece in range(1, n_pieces):
         target = max(cuts[-1], len(text) * piece // n_pieces, 1)
         cuts.append(text.find(b"\n", target - 1) + 1)

@@ -44,7 +44,7 @@ class Parquet(BinaryTableFormat):
             metadata = file.schema_arrow.metadata
             for batch in file.iter_batches(n_rows, columns=columns):
                 yield pa.Table.from_batches([batch]).replace_schema_metadata(metadata)
-                del batch  # it would stay in memory while the next one is read
+                del batch  # it would stay in memory while the next batch is read
 
     def write_table(self, table: Any, file: IO[bytes]) -> None:
         """Write a table to an open file."""

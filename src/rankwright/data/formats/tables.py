@@ -68,6 +68,8 @@ class TableFormat(Format):
 
     def read(self, path: PathLike, options: ReadOptions) -> RankingData:
         """Read a file as ranking data."""
+        # Categories of the training data are read as text, even if they look like numbers
+        # here.
         texts: list[str] = []
         if options.reference is not None:
             categories = options.reference.categories
@@ -103,6 +105,7 @@ class TableFormat(Format):
         }
         if len(data.label_names) > 1:
             description["labels"] = data.label_names
+        # The description makes names of columns unnecessary when the file is read again.
         try:
             metadata = json.dumps(description)
         except TypeError:
@@ -166,6 +169,8 @@ class BinaryTableFormat(TableFormat):
         if options.reference is not None:
             columns = Columns.of(options.reference)
             return TableBlocks(files, columns, options, versions, n_rows, show, self)
+        # The first block shows which columns hold text, whose categories must be known
+        # before all rows are read.
         reader = TableBlocks(files, Columns([], {}), options, versions, n_rows, show, self)
         _, data = next(reader.parts(""))
         columns = Columns.of(data)
@@ -190,6 +195,7 @@ class BinaryTableFormat(TableFormat):
                 continue
             for table in self.batches(name, [column]):
                 found |= set(table[column].unique().to_pylist())
+        # None and NaN are missing values, not categories.
         present = {value for value in found if value is not None and value == value}
         return sorted_levels(present, column)
 
