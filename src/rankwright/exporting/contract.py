@@ -158,12 +158,13 @@ class Target:
         if options.target_version is not None and not self.has_versions:
             raise ArgumentError(
                 "target_version",
-                f"changes nothing for {self.name}, as all versions agree; leave it out.",
+                f"changes nothing for {self.name}, because all versions agree; leave it out.",
             )
         evaluator = options.evaluator
         if evaluator is not None and not self.evaluators:
             raise ArgumentError(
-                "evaluator", f"changes nothing for {self.name}, which has only one; leave it out."
+                "evaluator",
+                f"changes nothing for {self.name}, because it has only one; leave it out.",
             )
         if evaluator is not None and evaluator not in self.evaluators:
             known = ", ".join(self.evaluators)
