@@ -547,7 +547,7 @@ def test_a_calibrated_model_is_exported_with_a_note(target: str, tmp_path: Path)
 
 def test_evaluators_are_of_vespa_alone(tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match="evaluator changes nothing for opensearch, which has only one"
+        ValueError, match="evaluator changes nothing for opensearch, because it has only one"
     ):
         rw.export(trained("stumps"), "opensearch", tmp_path / "x", evaluator="llvm")
     with pytest.raises(
