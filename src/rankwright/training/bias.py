@@ -2,7 +2,7 @@
 
 Clicks follow scores f(document) + b[position]. Gradients are taken at this sum. The trees learn f,
 and b is solved beside each tree by the same leaf system, with the values of the bias column as the
-leaves of one more tree:
+leaves of a further tree:
 
     (H + P) step = -(g + P b)        P = u (ridge I + smoothness D'D)        b <- b + step
 
@@ -47,7 +47,7 @@ _MOST_CATEGORIES = 500
 # Rows and pairs of rows of which the overlap of the logged rankings is tested.
 _ROWS_TO_TEST = 20_000
 _PAIRS_TO_TRY = 100
-# More combinations of values get a diagonal curvature instead of a full one.
+# More combinations of values get a diagonal curvature instead of a full matrix.
 _MOST_CELLS = 600
 
 
@@ -76,11 +76,13 @@ class PositionBias:
         self._reducer = reducer
         columns = read_columns(settings, train, reducer)
         sizes = [len(column.levels) for column in columns]
+        # The values of all columns lie in a row, so the codes of a column are shifted to its place.
         starts = np.cumsum([0, *sizes[:-1]])
         # Number of values, all columns in a row.
         self.size = sum(sizes)
         self._codes = [column.codes + start for column, start in zip(columns, starts, strict=True)]
         self._rows = float(reducer.sum(np.array([float(train.n_rows)]))[0])
+        # A cell is a combination of values, with a value of each column.
         cells = math.prod(sizes)
         # Whether the values are solved together, or each with its own curvature.
         self.full = (
@@ -89,23 +91,27 @@ class PositionBias:
             and cells <= _MOST_CELLS
         )
         if self.full:
+            # Sums are taken by cell first. The member matrix then adds the cells with the same
+            # value.
             self._cell = np.ravel_multi_index([column.codes for column in columns], sizes)
             levels_of_cells = np.unravel_index(np.arange(cells), sizes)
             self._member = np.concatenate(
                 [np.eye(n)[level].T for n, level in zip(sizes, levels_of_cells, strict=True)]
             )
-        parts = gradient.leaf_parts
-        several = reducer.max(np.array([float(len(parts))]))[0] > 1
-        self._parts = (
-            parts if several and not gradient.objective.capabilities.preconditioned else []
-        )
+        # Machines sum the curvature together, so several parts on any machine decide for all
+        # machines.
+        self._parts = gradient.leaf_parts
+        several = reducer.max(np.array([float(len(self._parts))]))[0] > 1
+        if not several or gradient.objective.capabilities.preconditioned:
+            self._parts = []
+        # The ridge pulls values towards 0, and smoothness pulls neighbouring positions together.
         self._penalty = np.zeros((self.size, self.size))
         for column, start, n in zip(columns, starts, sizes, strict=True):
-            differences = np.diff(np.eye(n), axis=0)
-            smooth = settings.smoothness * differences.T @ differences if column.ordered else 0.0
-            self._penalty[start : start + n, start : start + n] = (
-                settings.ridge * np.eye(n) + smooth
-            )
+            block = settings.ridge * np.eye(n)
+            if column.ordered:
+                differences = np.diff(np.eye(n), axis=0)
+                block += settings.smoothness * differences.T @ differences
+            self._penalty[start : start + n, start : start + n] = block
 
     def of_rows(self, values: Floats) -> Floats:
         """Sum the biases of each row [rows]."""
@@ -124,6 +130,8 @@ class PositionBias:
             # There is no pair of documents to learn from.
             return values
         part = self.part(iteration)
+        # All queries are in the gradient, because it decides which values the steps lead to. The
+        # curvature only decides how fast, so a diagonal or a part of the queries is enough.
         if not self.full:
             grad, curvature = self._by_level(point.grad), np.diag(diagonal)
         elif part is not None:
@@ -135,6 +143,8 @@ class PositionBias:
             )
             grad = self._member @ self._reducer.sum(by_cell)
             curvature = self._member @ self._reducer.sum(between) @ self._member.T
+        # The settings count documents; the mean curvature of a document turns them into the scale
+        # of the objective.
         penalty = unit * self._penalty
         step: Floats = solve_positive(curvature + penalty, -(grad + penalty @ values))
         return values + step
@@ -146,14 +156,15 @@ class PositionBias:
     def _sampled_curvature(
         self, point: Point, part: int, query_weight: Floats | None, diagonal: Floats
     ) -> Floats:
-        """Return the curvature of one part of the queries, scaled to all documents."""
+        """Return the curvature of a part of the queries, scaled to all documents."""
         _, between = point.leaf_system(
             self._cell, self._member.shape[1], query_weight=query_weight, part=part
         )
         sampled = self._by_level(point.hess, self._parts[part])
+        # A part without pairs of documents has no curvature that could be scaled.
         if not sampled.sum() > 0:
             return np.diag(diagonal)
-        # There is one factor for all levels, so that a shift of all values still has no curvature.
+        # All levels have the same factor, so that a shift of all values still has no curvature.
         # Only the ridge would stop a step in a direction that lost its curvature by mistake. Levels
         # that are rare in the part are made stiffer.
         scale = diagonal.sum() / sampled.sum()
@@ -177,8 +188,8 @@ class BiasColumn:
     name
         Name of the column.
     levels
-        Its values: categories, or positions from 1 on, with the last one for all positions from
-        there on.
+        Its values: categories, or positions from 1 on, with the last for all positions from there
+        on.
     codes
         Number of the level of each row [rows].
     ordered
@@ -194,7 +205,7 @@ class BiasColumn:
 def read_columns(
     settings: BiasSettings, data: RankingData, reducer: Reducer = ALONE
 ) -> list[BiasColumn]:
-    """Read the bias columns from the fields of the data; raise ValueError if one cannot be used.
+    """Read the bias columns from the fields of the data; raise ValueError for an unusable column.
 
     A column of numbers holds positions, and any other column holds categories.
 
@@ -220,11 +231,12 @@ def read_columns(
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any] | None:
-    """Return a column of numbers, with NaN for missing ones, or None for a column of categories."""
+    """Return a column of numbers, with NaN for missing numbers, or None for a column of categories."""
     if values.dtype.kind in "iuf":
         return values
     if values.dtype.kind != "O":
         return None
+    # A column of objects holds numbers if every value that is present is a number.
     present = ~_missing(values)
     if not present.any() or not all(map(_is_number, values[present])):
         return None
@@ -234,6 +246,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def _is_number(value: Any) -> bool:
+    # True and False are categories, although Python counts them as numbers.
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -259,6 +272,8 @@ def _positions(
         )
     lowest = int(values.min())
     if lowest == 0:
+        # Queries of both kinds suggest that two logs were joined, and adding 1 everywhere would be
+        # wrong then.
         tops = np.minimum.reduceat(values, queries.boundaries[:-1])
         from_0, from_1 = int(np.sum(tops == 0)), int(np.sum(tops == 1))
         if from_1:
@@ -273,11 +288,13 @@ def _positions(
             f"{name} is {values[row]:g} at {queries.where(row)}; positions count from 1, and codes "
             "of categories must be text."
         )
+    # The levels are the same on all machines, so the lowest position of all machines decides.
     if -reducer.max(np.array([-float(lowest)]))[0] >= limit:
         raise ValueError(
             f"{name} starts at {lowest}, and positions from position_limit={limit} on share one "
             "value, so there is no bias to learn; count positions from 1, or raise the limit."
         )
+    # Positions from the limit on share the last level, because few documents are shown there.
     last = int(reducer.max(np.array([min(float(values.max()), float(limit))]))[0])
     codes = np.minimum(values, last).astype(np.int64) - 1
     _require_variation(name, codes, queries, reducer)
@@ -309,6 +326,7 @@ def _categories(name: str, values: NDArray[Any], queries: Queries, reducer: Redu
 
 def _require_variation(name: str, codes: NDArray[Any], queries: Queries, reducer: Reducer) -> None:
     first = queries.boundaries[:-1]
+    # A bias that is constant within each query cancels in all comparisons of documents.
     ranges = np.maximum.reduceat(codes, first) - np.minimum.reduceat(codes, first)
     if reducer.max(np.array([float(ranges.max())]))[0] == 0:
         raise ValueError(
@@ -323,6 +341,7 @@ def warn_without_overlap(settings: BiasSettings, data: RankingData) -> None:
     A sample of the rows can show two cases: the same document is never seen at two positions
     although documents repeat, or a feature has the order of the positions in every query.
     """
+    # The sample has whole queries, because the order of documents is compared within them.
     last = int(np.searchsorted(data.boundaries, min(_ROWS_TO_TEST, data.n_rows), side="left"))
     rows = slice(0, int(data.boundaries[max(last, 1)]))
     for name in settings.columns:
@@ -353,6 +372,7 @@ def _ordering_feature(data: RankingData, positions: NDArray[Any], n_queries: int
     """Return a feature with the order of the positions in all of the first queries."""
     query = data.queries.query_of_row[: len(positions)]
     order = np.lexsort((positions, query))
+    # Only neighbours within a query that were shown at different places say something about order.
     step = (query[order][1:] == query[order][:-1]) & (positions[order][1:] > positions[order][:-1])
     if n_queries < 2 or not step.any():
         return None
@@ -364,6 +384,7 @@ def _ordering_feature(data: RankingData, positions: NDArray[Any], n_queries: int
         if not _one_way(_changes(X, number, pairs[:_PAIRS_TO_TRY])):
             continue
         change = _changes(X, number, pairs)
+        # A feature that is often missing or often tied does not determine the positions.
         present = change[~np.isnan(change)]
         if _one_way(present) and len(present) > 0.5 * len(change) and np.mean(present != 0) > 0.9:
             return feature
@@ -383,7 +404,7 @@ def _one_way(change: NDArray[np.float64]) -> bool:
 
 
 def _never_moves(data: RankingData, positions: NDArray[Any], rows: slice) -> bool:
-    """Return True if some documents repeat and each has one position only."""
+    """Return True if some documents repeat and each has a single position."""
     hashes = row_hashes(data.X[rows], 1)
     _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
     if len(first) > 0.5 * len(hashes):

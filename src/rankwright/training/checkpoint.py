@@ -95,15 +95,18 @@ class Checkpoint:
 
     def load(self) -> State | None:
         """Read the state, or return None if there is none yet."""
+        # Trees without a manifest are damage, not a fresh start, so reading them raises an error.
         if not has_model(self.path) and not (self.path / self._engine.file_name).exists():
             return None
         content, manifest = read_model(self.path)
+        # Resuming the checkpoint of another training would mix the trees of both.
         if manifest.get("checkpoint_of") != self._key:
             raise ValueError(
                 f"{self.path} holds a checkpoint of another training (other data, objective or "
                 "parameters); choose another folder or delete it."
             )
         values = manifest.get("state")
+        # A damaged state may still be valid JSON with plausible numbers, so it has a hash.
         if manifest.get("state_sha256") != hash_of(values):
             raise ValueError(
                 f"{self.path}: the state does not have the hash that the manifest states; "
@@ -135,6 +138,7 @@ class Checkpoint:
     def save(self, state: State) -> None:
         """Write the state, unless the folder already has a state of more iterations."""
         assert state.forest is not None
+        # A shorter training in the same folder does not overwrite the trees of a longer training.
         if state.iteration >= self._saved_iteration:
             values = describe_state(state)
             manifest = {
@@ -148,13 +152,15 @@ class Checkpoint:
 
 
 def hash_of(values: Any) -> str:
-    """Hash a state as JSON writes it: NaN and the digits of a number have one spelling there."""
+    """Hash a state as JSON writes it: NaN and the digits of a number have a unique spelling there."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _key_of(plan: Plan, fingerprints: Sequence[str], initial: Forest | None) -> str:
     """Hash everything that decides which trees are grown."""
     unused = set(_NOT_IN_KEY)
+    # The stopping rule has no effect without early stopping, so changing it does not forbid to
+    # resume.
     if plan.patience is None:
         unused |= _STOPPING
     settings = [
@@ -162,7 +168,10 @@ def _key_of(plan: Plan, fingerprints: Sequence[str], initial: Forest | None) -> 
         for entry in fields(plan)
         if entry.name not in unused
     ]
-    start = None if initial is None else hashlib.sha256(initial.dump()).hexdigest()
+    # The gradients, and so all trees, depend on the model that a training starts from.
+    start = None
+    if initial is not None:
+        start = hashlib.sha256(initial.dump()).hexdigest()
     key = repr((str(plan.objective), list(plan.metrics), settings, list(fingerprints), start))
     return hashlib.sha256(key.encode()).hexdigest()
 
@@ -177,6 +186,8 @@ def fingerprint(data: RankingData, field_names: Sequence[str] = ()) -> str:
     if len(data.label_names) > 1:
         names = [*names, data.label_names]
     digest.update(repr((names, sorted(data.categories.items()))).encode())
+    # Shapes and types are hashed too, because arrays of different shapes can have the same bytes.
+    # Blocks of rows keep the memory small for features on disk.
     for array in _arrays_of(data):
         digest.update(repr((array.shape, array.dtype.str)).encode())
         for start in range(0, len(array), _ROWS_AT_ONCE):
@@ -188,6 +199,7 @@ def fingerprint(data: RankingData, field_names: Sequence[str] = ()) -> str:
     for name in field_names:
         values = data.fields[name]
         digest.update(repr((name, values.dtype.str)).encode())
+        # The bytes of an object column are addresses, so its values are hashed as text.
         if values.dtype == object:
             digest.update(repr(values.tolist()).encode())
         else:
@@ -197,7 +209,10 @@ def fingerprint(data: RankingData, field_names: Sequence[str] = ()) -> str:
 
 def _arrays_of(data: RankingData) -> Iterator[Any]:
     X = data.X
-    yield from (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
+    if is_sparse(X):
+        yield from (X.data, X.indices, X.indptr)
+    else:
+        yield X
     yield from (data.y, data.queries.keys, data.group)
     yield np.zeros(0) if data.weights is None else data.weights
     for name in data.label_names[1:]:
@@ -246,17 +261,20 @@ def read_state(values: Any, forest: Forest, initial_trees: int, plan: Plan, n_se
             f"it starts from {values['initial_trees']!r} trees of an earlier model, not "
             f"{initial_trees}"
         )
+    # The number of iterations comes from the trees, and all other lists must agree with it.
     trees = _read_trees(values["trees"], initial_trees, forest)
     n = len(trees)
     factors = _finite("factors", values["factors"], n)
-    rates = _finite("rates", values["rates"], n if values["rates"] else 0)
+    rates = _finite_or_empty("rates", values["rates"], n)
     if not all(rate > 0 for rate in rates):
         raise ValueError("a learning rate is not a positive number")
-    errors = _finite("errors", values["errors"], n if values["errors"] else 0)
+    # Rates are empty without steering, and errors are empty without an evaluation set to watch.
+    errors = _finite_or_empty("errors", values["errors"], n)
     if not all(error >= 0 for error in errors):
         raise ValueError("an error is not a number from 0")
     if not isinstance(values["finished"], bool):
         raise ValueError("finished is neither true nor false")
+    # All phases have to be there, because the loop adds to each of them.
     times = values["times"]
     if not isinstance(times, dict) or set(times) != set(PHASES):
         raise ValueError(f"times are not those of {', '.join(PHASES)}")
@@ -281,6 +299,7 @@ def read_state(values: Any, forest: Forest, initial_trees: int, plan: Plan, n_se
 def _read_trees(trees: Any, initial_trees: int, forest: Forest) -> list[int]:
     if not isinstance(trees, list) or not all(map(_is_whole, trees)):
         raise ValueError("its numbers of trees are not whole numbers from 0")
+    # An iteration adds a tree, or finds no split and adds none.
     counts = [initial_trees, *trees]
     if any(later - earlier not in (0, 1) for earlier, later in zip(counts, trees, strict=False)):
         raise ValueError("its numbers of trees do not grow by one tree or none")
@@ -290,6 +309,7 @@ def _read_trees(trees: Any, initial_trees: int, forest: Forest) -> list[int]:
 
 
 def _read_choices(choices: Any, n: int) -> list[int]:
+    # An iteration can choose itself or an earlier iteration.
     is_list = isinstance(choices, list) and len(choices) == n and all(map(_is_whole, choices))
     if not is_list or any(
         not 1 <= choice <= number for number, choice in enumerate(choices, start=1)
@@ -312,11 +332,15 @@ def _read_history(
         raise ValueError("its history is not a list of curves")
     if [set(curves) for curves in history] != [set(metrics)] * n_sets:
         raise ValueError("its history has other metrics or evaluation sets")
-    # The file has the metrics in alphabetical order, and the first one is special.
+    # The file has the metrics in alphabetical order, but the first metric of the plan is special.
     read = [{name: _numbers(name, curves[name], n) for name in metrics} for curves in history]
     if any(math.isinf(number) for item in read for curve in item.values() for number in curve):
         raise ValueError("a metric is infinite")
     return read
+
+
+def _finite_or_empty(name: str, values: Any, n: int) -> list[float]:
+    return _finite(name, values, n if values else 0)
 
 
 def _finite(name: str, values: Any, n: int) -> list[float]:
@@ -329,6 +353,7 @@ def _finite(name: str, values: Any, n: int) -> list[float]:
 def _numbers(name: str, values: Any, n: int) -> list[float]:
     if not isinstance(values, list) or len(values) != n:
         raise ValueError(f"{name} has not one number for each of {n} iterations")
+    # Python counts True and False as numbers, but the loop never writes them.
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         raise ValueError(f"{name} has an entry that is not a number")
     try:

@@ -44,6 +44,8 @@ def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
             "the trees of init_model may have seen every query, so cross-fitting would not be "
             "honest; calibrate on held-out queries instead of with folds."
         )
+    # Each model grows as many trees as the fitted ranker, because there is no evaluation set that
+    # could end its training.
     changes = {
         # With several members these are the rates of the first, and each has about as many trees.
         "n_estimators": len(ranker.learning_rates_),
@@ -58,6 +60,7 @@ def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
     parts = []
     for train, test in data.kfold(folds, seed=manifest["seed"]):
         parts.append(held_out(type(ranker)(**parameters).fit(train), test))
+    # The rows are in the order of the folds, which is the same for scores, labels and weights.
     scores = np.concatenate([part.scores for part in parts])
     labels = np.concatenate([part.labels for part in parts])
     weights = None

@@ -86,6 +86,8 @@ class Counts:
         relevant = 0
         if train.labels:
             relevant = int(np.count_nonzero(choose_label(train.labels, label) > 0))
+        # A single sum over the machines gives all counts. Weights are even if no machine has uneven
+        # weights.
         local = (train.n_rows, train.n_queries, relevant, not train.one_weight_per_query)
         rows, queries, relevant, uneven = reducer.sum(np.array(local, dtype=np.float64)).tolist()
         return cls(int(rows), int(queries), int(relevant), uneven == 0)
@@ -125,9 +127,14 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derive
         Number of columns that are features within the query.
     """
     counts = Counts.of(train, plan.target.first.label, reducer)
+    # If the user asked for full leaf values, they stay, so that training can explain why they are
+    # impossible.
     full_leaves = plan.full_leaves and (plan.full_leaves_required or counts.even_weights)
+    # The choices below depend on the objective and on the leaf values.
     plan = replace(plan, objective=_objective(plan, train, counts), full_leaves=full_leaves)
     temperature = _bagging_temperature(plan, counts)
+    # Steering compares the leaf systems of two halves of the queries, so it needs full leaf values
+    # and enough queries. The noise of Langevin boosting is made for a constant rate.
     steered = (
         plan.learning_rate is None
         and full_leaves
@@ -158,6 +165,7 @@ def _objective(plan: Plan, train: RankingData, counts: Counts) -> Objective:
         objective = parse_objective(AUTO_PAIRS)
     elif plan.auto_objective:
         objective = auto_objective(plan.target, counts.relevant_share)
+    # Pairs without a term that learns from them would be ignored silently.
     if train.pairs is not None and not any(term.from_pairs for _, _, term in objective.terms()):
         name = "auto" if plan.auto_objective else objective
         raise ValueError(
@@ -178,11 +186,13 @@ def _bagging_temperature(plan: Plan, counts: Counts) -> float:
 def _tree_options(
     options: TreeOptions, counts: Counts, temperature: float, given_share: float
 ) -> TreeOptions:
+    # More rows support more leaves and finer bins: both grow with the square root of the rows.
     root = counts.ten_thousands**0.5
     if options.num_leaves is None:
         options = replace(options, num_leaves=min(64, round(16 * root)))
     if options.max_bin is None:
         options = replace(options, max_bin=min(255, round(63 * root)))
+    # Random weights of queries already vary the trees, so rows are drawn only without them.
     if options.subsample is None:
         options = replace(options, subsample=1.0 if temperature > 0 else _ROWS)
     if options.colsample is None:
@@ -195,7 +205,6 @@ def _constant_rate(plan: Plan, train: RankingData, counts: Counts, reducer: Redu
     if not plan.objective.capabilities.first_order:
         return rate
     # Steps are as long as the gradient here, so the rate is divided by its size at the start.
-    inverse = None if plan.propensity is None else plan.propensity.document_weights(train)
     bound = BoundObjective(
         plan.objective,
         train.labels,
@@ -203,19 +212,22 @@ def _constant_rate(plan: Plan, train: RankingData, counts: Counts, reducer: Redu
         plan.target,
         seed=plan.seed,
         pairs=train.pairs,
-        inverse=inverse,
+        inverse=plan.inverse_propensities(train),
     )
     gradient, _ = bound(np.zeros(train.n_rows))
     squares = addable(np.square(gradient), counts.rows, reducer).sum()
     size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
-    return 0.03 * rate / size if size > 0 else rate
+    if size > 0:
+        rate = 0.03 * rate / size
+    return rate
 
 
 def _check_shrinking(langevin: Langevin, rate: float, n_trees: int) -> None:
-    """Raise ValueError if shrinking would end the first tree, or leave the last one no gain."""
+    """Raise ValueError if shrinking would end the first tree, or leave the last tree no gain."""
     share = langevin.shrink_rate * rate
     if share >= 1:
         raise ValueError(f"shrink_rate * learning_rate must be below 1; got {share:g}.")
+    # Each tree multiplies all earlier trees by 1 - share, which is exp(-each).
     each = -math.log1p(-share)
     if n_trees * each > _MOST_SHRINKING:
         raise ValueError(

@@ -8,15 +8,15 @@ that a click has probability θ_k γ.
   to log θ_k - log((1 - θ_k γ) / (1 - θ_1 γ)): steeper than log θ_k, by up to 1 / (1 - γ) if clicks
   are frequent.
 * A squared error makes b_k a difference of click rates, (θ_k - θ_1) times a mean γ.
-* A softmax shares one target among the documents of a list: no function of b_k alone is θ_k.
+* A softmax shares a target among the documents of a list: no function of b_k alone is θ_k.
 
 So θ is estimated from the clicks themselves. Similar documents have the same γ on average wherever
 they stood: click rate of group g at position k = γ_g θ_k. `rankwright.clicks.multiplicative` fits
 this without knowing any γ_g. Rows with the same features are similar, for example the rows of a
 document that was shown several times: such groups do not depend on the trees. If documents with
 about the same score of the trees tell more positions apart, these groups are used instead. The
-trees know the clicks of the same documents, and what they fitted to chance makes θ somewhat too
-flat.
+trees were trained on the clicks of the same documents. Because they fitted chance to some degree, θ
+is somewhat too flat.
 
 Categories are treated like positions. With several columns, the documents of a group have the same
 values of the other columns.
@@ -90,7 +90,7 @@ def describe_biases(
 ) -> dict[str, Any]:
     """Describe each column as plain values: levels, biases, examination, and documents of each level.
 
-    Positions are relative to the first, categories to the most frequent one. Levels without
+    Positions are relative to the first, categories to the most frequent category. Levels without
     documents are left out. ``"examination"`` is missing if the clicks do not show it, and None for
     single levels that they do not show. For ``n_features`` and ``scores`` see
     `estimate_examination`.
@@ -101,9 +101,14 @@ def describe_biases(
     for number, column in enumerate(columns):
         biases = np.array(values[start : start + len(column.levels)])
         start += len(biases)
+        # No bias was learned for levels without documents, so they are left out.
         documents = np.bincount(column.codes, minlength=len(biases))
         shown = np.flatnonzero(documents)
-        reference = int(shown[0]) if column.ordered else int(np.argmax(documents))
+        # Categories have no first level, and the estimate is most certain for the most frequent
+        # level.
+        reference = int(np.argmax(documents))
+        if column.ordered:
+            reference = int(shown[0])
         entry: dict[str, Any] = {
             "levels": [column.levels[level] for level in shown],
             "values": (biases - biases[reference])[shown].tolist(),
@@ -145,23 +150,29 @@ def estimate_examination(
     scores
         Computes the scores of the trees. They are needed if no document is repeated.
     """
+    # Pairs alone do not say how often a document was clicked.
     if not data.labels:
         return None
     column = columns[number]
     other_columns = [*columns[:number], *columns[number + 1 :]]
 
     def by_features() -> Integers:
+        # Later columns depend on the list, so they differ between rows of the same document.
         hashes = row_hashes(data.X, n_given=n_features)
         return np.unique(hashes, return_inverse=True)[1].astype(np.int64)
 
     def by_score() -> Integers:
         of_rows = scores()
+        # Quantiles make groups of about the same size.
         edges = np.quantile(of_rows, np.arange(1, _SCORE_GROUPS) / _SCORE_GROUPS)
         return np.searchsorted(edges, of_rows).astype(np.int64)
 
+    # Groups by score are only formed if groups by features leave levels unknown, because they need
+    # the scores of all rows.
     best: Examination | None = None
     for alike_by, grouping in (("features", by_features), ("score", by_score)):
         group = grouping()
+        # The other biases are the same within a group, so they do not disturb its click rates.
         for other in other_columns:
             group = group * len(other.levels) + other.codes
         estimate = _estimate(_cells(group, column, reference, data), alike_by)
@@ -179,9 +190,12 @@ def _cells(group: Integers, column: BiasColumn, reference: int, data: RankingDat
     """
     n_levels = len(column.levels)
     level = _swapped(column.codes, reference)
-    weight = np.ones(data.n_rows) if data.weights is None else data.weights
+    weight = data.weights
+    if weight is None:
+        weight = np.ones(data.n_rows)
     place = group * n_levels + level
     size = int(place.max()) + 1
+    # Only cells that occur are numbered if a table of all cells is too large.
     if size > _MOST_CELLS:
         keys, place = np.unique(place, return_inverse=True)
         size = len(keys)
@@ -199,9 +213,11 @@ def _cells(group: Integers, column: BiasColumn, reference: int, data: RankingDat
 def _estimate(cells: Cells, alike_by: str) -> Examination | None:
     """Estimate the levels that groups connect with the first level; None if there are none."""
     levels = np.arange(cells.n_positions)
+    # Leaving out a level can disconnect other levels, so this repeats until no level is lost.
     while len(cells.group):
         clicks = sums_by(cells.position, cells.clicks, cells.n_positions)
         lost = {int(k) for k in np.flatnonzero(clicks == 0)} | {k - 1 for k in unreachable(cells)}
+        # Without the reference, or with the reference alone, there is no ratio to estimate.
         if 0 in lost or len(lost) == cells.n_positions - 1:
             return None
         if not lost:

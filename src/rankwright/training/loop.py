@@ -87,6 +87,8 @@ class QueryDraws:
         temperature = self._plan.bagging_temperature
         if not temperature:
             return None
+        # The logarithm of a uniform draw is exponential, and the Bayesian bootstrap weighs queries
+        # by exponential draws.
         weights = (-np.log(self._uniform(iteration, Stream.BOOTSTRAP))) ** temperature
         return np.repeat(weights, self._queries.sizes)
 
@@ -105,6 +107,8 @@ class QueryDraws:
         queries = self._queries
         noise = np.empty(queries.n_rows)
         key = stream_of(self._plan.seed, iteration, stream)
+        # Draws depend on the keys of queries, so they do not depend on the order of queries or on
+        # the machine that has them.
         noise_by_query(
             0, queries.n_queries, queries.boundaries, queries.keys, GAUSSIAN, key, 0, noise
         )
@@ -131,6 +135,7 @@ def to_grid(values: Floats, n_rows: int, reducer: Reducer) -> NDArray[np.float32
             f"a gradient or curvature is {largest:.3g}, more than an engine's numbers of 32 bits "
             "can hold; use smaller weights or factors of the objective, best around 1."
         )
+    # A double has 53 bits, so a sum of n rows is exact if each row uses about log2(n) bits fewer.
     bits = min(28, 51 - int(np.ceil(np.log2(n_rows))))
     unit = 1.0
     if largest > 0:
@@ -146,7 +151,7 @@ class Boosting:
     Parameters
     ----------
     plan
-        What to train, with the settings that the data decides filled in.
+        The plan, with the settings that the data decides filled in.
     train, valid
         Data with the same columns. The training data may be among the evaluation sets and costs no
         second copy there.
@@ -179,8 +184,8 @@ class Boosting:
         self.queries = train.queries.grouped()
         self.draws = QueryDraws(self.queries, plan)
         self.gradient = self._bound_objective(train)
-        # Each iteration is done with its gradient before the next one starts, so all iterations
-        # write into the same arrays.
+        # Each iteration is done with its gradient before the next iteration starts, so all
+        # iterations write into the same arrays.
         self._gradient_memory = np.empty(train.n_rows), np.empty(train.n_rows)
         self.bias = self._position_bias(train)
         if plan.full_leaves:
@@ -205,7 +210,6 @@ class Boosting:
 
     def _bound_objective(self, train: RankingData) -> BoundObjective:
         plan = self.plan
-        inverse = None if plan.propensity is None else plan.propensity.document_weights(train)
         return BoundObjective(
             plan.objective,
             train.labels,
@@ -215,7 +219,7 @@ class Boosting:
             threads=plan.threads if train.n_rows >= ROWS_TO_SHARE else 1,
             weights=train.weights,
             pairs=train.pairs,
-            inverse=inverse,
+            inverse=plan.inverse_propensities(train),
         )
 
     def _position_bias(self, train: RankingData) -> PositionBias | None:
@@ -236,11 +240,13 @@ class Boosting:
         self._start = start
         if start.finished or start.iteration >= self.plan.n_trees:
             return
+        # The engine may have to repeat some iterations, and the state is cut to the same iteration.
         start = start.first(self.grower.resume(start.iteration))
         state = replace(start.first(start.iteration), forest=None)
+        # The new trees stay in the grower, and `snapshot` joins them to the trees of the start.
         scores = self._scores_of(start)
         self._resume_watch(start)
-        # Both are set in one step, because an interrupt may hit between any two lines.
+        # Both are set in the same step, because an interrupt may hit between any two lines.
         self._run = start, state
         began, compiled = time.perf_counter(), compile_seconds()
         while state.iteration < self.plan.n_trees and not state.finished:
@@ -260,7 +266,9 @@ class Boosting:
     @property
     def iteration(self) -> int:
         """Number of complete iterations."""
-        return (self._start if self._run is None else self._run[1]).iteration
+        if self._run is None:
+            return self._start.iteration
+        return self._run[1].iteration
 
     def snapshot(self) -> State:
         """Return the state after the complete iterations, with their trees."""
@@ -268,9 +276,9 @@ class Boosting:
             return self._start
         start, state = self._run
         forest = self.grower.forest()
-        return state.first(
-            state.iteration, forest if start.forest is None else start.forest.joined(forest)
-        )
+        if start.forest is not None:
+            forest = start.forest.joined(forest)
+        return state.first(state.iteration, forest)
 
     def _scores_of(self, state: State) -> list[Floats]:
         forest = state.forest
@@ -283,11 +291,16 @@ class Boosting:
         rate = state.rates[-1] if state.rates else plan.first_rate
         factor = state.factor
         if plan.langevin is not None:
+            # A smaller common factor shrinks all earlier trees at once.
             factor *= 1.0 - plan.langevin.shrink_rate * rate
         agreed: float | None = None
         with timed(state.times, "gradients"):
+            # The point is asked for leaf systems only if trees or biases are solved. For biases
+            # alone, a part of the queries is enough.
             sums_leaves = plan.full_leaves or (self.bias is not None and self.bias.full)
-            part = None if plan.full_leaves or self.bias is None else self.bias.part(it)
+            part = None
+            if self.bias is not None and not plan.full_leaves:
+                part = self.bias.part(it)
             biased = self._biased(state, scores[0])
             point = self.gradient.at(
                 biased, it, leaves=sums_leaves, part=part, out=self._gradient_memory
@@ -295,12 +308,15 @@ class Boosting:
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
         with timed(state.times, "trees"):
+            # The factor will multiply the tree, so the gradient is divided by it.
             if factor != 1.0:
                 grad = grad / factor
             tree = self.grower.grow(self._on_grid(grad), self._on_grid(hess))
             # On large data the next lines are the peak of memory.
             del grad, hess
-            leaves = [] if tree is None else [tree.leaves(part) for part in range(len(scores))]
+            leaves: list[Leaves] = []
+            if tree is not None:
+                leaves = [tree.leaves(part) for part in range(len(scores))]
         if tree is not None:
             if plan.own_leaves:
                 with timed(state.times, "leaves"):
@@ -312,22 +328,30 @@ class Boosting:
                 values = tree.values * rate
             with timed(state.times, "trees"):
                 tree.set(values, gain_factor=factor**2)
+                # Scores are kept without the factor, because the factor changes with each tree.
                 for part, leaf in enumerate(leaves):
                     add_leaf_values(0, len(leaf), leaf, values, scores[part])
         if self.bias is not None:
             with timed(state.times, "leaves"):
-                earlier = np.array(state.biases[-1] if state.biases else [0.0] * self.bias.size)
+                # The biases step from the same gradient as the tree.
+                earlier = np.zeros(self.bias.size)
+                if state.biases:
+                    earlier = np.array(state.biases[-1])
                 state.biases.append(self.bias.step(earlier, point, it, subsample).tolist())
         with timed(state.times, "evaluation"):
             self._evaluate(state, factor, scores)
         state.factors.append(factor)
         if plan.steering is not None:
-            state.rates.append(rate if agreed is None else plan.steering.next(rate, agreed))
+            if agreed is not None:
+                rate = plan.steering.next(rate, agreed)
+            state.rates.append(rate)
+        # Without a split, the next iteration is the same again unless something is drawn anew.
         finished = tree is None and not self._may_split_later(state)
         if plan.patience is not None:
             finished |= it + 1 - state.choices[it] >= plan.patience
         state.finished_after = it + 1 if finished else None
-        # This one step completes the iteration.
+        # This single step completes the iteration. `State.first` cuts off the other entries if an
+        # interrupt comes before it.
         state.trees.append(state.n_trees + (tree is not None))
 
     def _biased(self, state: State, scores: Floats) -> Floats:
@@ -344,10 +368,13 @@ class Boosting:
     def _for_splits(self, it: int, point: Point, subsample: Floats | None) -> tuple[Floats, Floats]:
         """Return gradient and curvature to choose splits by, with query weights and noise."""
         grad, hess = point.grad, point.hess
+        # The arrays are changed in place, so queries that do not take part are not in the leaf
+        # values either.
         if subsample is not None:
             rows = np.repeat(subsample, self.queries.sizes)
             grad *= rows
             hess *= rows
+        # The bootstrap makes new arrays, because leaf values that the loop computes do not use it.
         weights = self.draws.bootstrap(it)
         if weights is not None:
             grad, hess = grad * weights, hess * weights
@@ -368,13 +395,14 @@ class Boosting:
         plan, first = self.plan, self._reducer.first
         ridge = plan.tree_options.reg_lambda
         noise = self._leaf_noise(it, point, leaf, n)
+        # Each leaf is a system of its own here, with a diagonal curvature.
         if not plan.full_leaves:
             grad, hess = (self._sums(leaf, values, n) for values in (point.grad, point.hess))
             return -(grad + noise) / (hess + ridge), None
         halves = 1
         if plan.steering is not None:
-            # The numbers of the leaves tell the two halves apart, so that one pass gives both
-            # systems.
+            # The numbers of the leaves tell the two halves apart, so that a single pass gives
+            # both systems.
             halves = 2
             shifted = np.repeat(n * self.draws.halves(it), self.queries.sizes)
             shifted += leaf
@@ -383,9 +411,12 @@ class Boosting:
         g, between = point.leaf_system(leaf, halves * n, query_weight=subsample, rounding=digits)
         gradients = self._reducer.sum(g).reshape(halves, n)
         between = self._reducer.sum(between)
+        # Documents of different halves are in different queries, so there is no curvature between
+        # the halves.
         blocks = [slice(half * n, (half + 1) * n) for half in range(halves)]
         curvatures = np.array([between[block, block] for block in blocks])
         total = curvatures.sum(axis=0) + ridge * np.eye(n)
+        # All machines take the solution of the first, because solvers may differ in the last bits.
         values: Floats = first(-solve_positive(total, gradients.sum(axis=0) + noise))
         if plan.steering is None:
             return values, None
@@ -419,13 +450,14 @@ class Boosting:
         return rounding(grad), rounding(hess)
 
     def _may_split_later(self, state: State) -> bool:
-        """Return True if a later iteration may find a split although this one found none."""
+        """Return True if a later iteration may find a split although this iteration found none."""
         plan = self.plan
         if not self.grower.can_split:
             return False
         if len(state.biases) > 1 and state.biases[-1] != state.biases[-2]:
             # The next gradient is taken at other scores.
             return True
+        # Anything drawn at random may give the next tree another gradient.
         weighted = plan.subsample_queries < 1 or bool(plan.bagging_temperature)
         drawn = weighted or self.grower.draws or plan.langevin is not None
         return drawn or self.gradient.objective.varies
@@ -446,6 +478,7 @@ class Boosting:
             threads=plan.threads,
             reducer=self._reducer,
         )
+        # A metric without a mean at scores of 0 has no query that counts.
         means = bind(metrics=list(plan.metrics.values()))(np.zeros(data.n_rows)).mean
         defined = [metric for metric in plan.metrics.values() if not math.isnan(means[str(metric)])]
         if number == 0 and plan.patience is not None and plan.target not in defined:
@@ -459,6 +492,7 @@ class Boosting:
         for number, evaluator in enumerate(self._evaluators):
             curves = state.history[number]
             if evaluator is None:
+                # Curves have a value for each iteration, even if no metric is defined.
                 for curve in curves.values():
                     curve.append(math.nan)
                 continue
@@ -475,7 +509,7 @@ class Boosting:
 
     def _new_watch(self) -> Watch | None:
         """Follow the first metric on the first evaluation set, if it decides about the end."""
-        evaluator = self._evaluators[0] if self._evaluators else None
+        evaluator = next(iter(self._evaluators), None)
         if self.plan.patience is None or evaluator is None:
             return None
         return Watch(
@@ -487,14 +521,16 @@ class Boosting:
         )
 
     def _resume_watch(self, start: State) -> None:
-        """Compute the values of the best iteration so far again, to compare later ones with."""
+        """Compute the values of the best iteration so far again, to compare later iterations with."""
         self._watch = self._new_watch()
-        best = start.best(self.plan.target) if start.choices else None
-        if self._watch is None or best is None or start.forest is None:
+        if self._watch is None or not start.choices or start.forest is None:
             return
-        evaluator = self._evaluators[0]
+        best, evaluator = start.best(self.plan.target), self._evaluators[0]
+        assert best is not None
         assert evaluator is not None
         X = self._parts[self._part_of[0]].X
+        # A checkpoint has no values of single queries, so the trees are scored up to that
+        # iteration.
         scores = start.forest.predict(X, threads=self.plan.threads, stop=start.trees[best - 1])
         result = evaluator(start.factors[best - 1] * scores)
         curve = next(iter(start.history[0].values()))

@@ -1,4 +1,4 @@
-"""The plan of a training: what the parameters of a `rankwright.Ranker` say, checked and typed.
+"""The plan of a training: the parameters of a `rankwright.Ranker`, checked and typed.
 
 `read_plan` makes it once, before any work is done. Entries that are None are left to the data, and
 `rankwright.training.defaults.for_data` fills them in.
@@ -31,6 +31,7 @@ from rankwright.training.defaults import is_auto, resolve_objective
 from rankwright.training.steering import Steering
 from rankwright.training.stopping import RULES
 
+# A crash loses at most the work between two saves.
 _TREES_BETWEEN_SAVES, _SECONDS_BETWEEN_SAVES = 100, 60.0
 
 
@@ -106,7 +107,7 @@ class BiasSettings:
     ridge, smoothness
         Regularisation, in documents; see `rankwright.training.bias`.
     limit
-        Positions from this one on share one value.
+        Positions from this number on share a value.
     """
 
     columns: tuple[str, ...] = ()
@@ -151,13 +152,13 @@ class CheckpointPlace:
     seconds: float = _SECONDS_BETWEEN_SAVES
 
     def inside(self, name: str) -> CheckpointPlace:
-        """Return a folder in this one, for a pass of the training."""
+        """Return a folder in this folder, for a pass of the training."""
         return replace(self, path=self.path / name.replace(" ", "-"))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be trained, and how.
+    """The goal of a training, and its settings.
 
     With ``steering``, the learning rate is only the rate of the first tree. ``parameters`` are the
     parameters as the user gave them, for the manifest of the model.
@@ -213,6 +214,12 @@ class Plan:
             return list(self.bias.columns)
         return [*self.bias.columns, self.propensity.column]
 
+    def inverse_propensities(self, data: RankingData) -> NDArray[np.float64] | None:
+        """Return the inverse propensity of each row, or None if there are no propensities."""
+        if self.propensity is None:
+            return None
+        return self.propensity.document_weights(data)
+
     def without_stopping(self, n_trees: int) -> Plan:
         """Return the plan of a training with a number of trees that is known."""
         return replace(self, n_trees=n_trees, patience=None)
@@ -262,6 +269,7 @@ def _is_any_of(value: Any, allowed: tuple[Any, ...]) -> bool:
 
 
 _BY_DATA = "None lets the data choose."
+# Each check looks at a single parameter. `read_plan` checks combinations afterwards.
 _CHECKS: dict[str, Check] = {
     "within_query": lambda _, value: check_option(value),
     "n_estimators": _whole(1),
@@ -303,9 +311,11 @@ def read_plan(parameters: Mapping[str, Any]) -> Plan:
     langevin = _langevin(parameters)
     engine = load_engine(parameters["engine"])
     engine_params = _engine_params(parameters)
+    # Shrinking divides gradients by a changing factor, so trees must not depend on their scale.
     any_scale = langevin is not None and langevin.shrink_rate > 0
     full_leaves = _full_leaves(parameters, objective, engine, engine_params, any_scale)
     own_leaves = full_leaves or parameters["leaf_noise"] == "independent"
+    # The first reason is enough: the user corrects it and tries again.
     for reason in engine.check(engine_params, Needs(own_leaves=own_leaves, any_scale=any_scale)):
         raise ValueError(reason)
     return Plan(
@@ -341,9 +351,11 @@ def read_plan(parameters: Mapping[str, Any]) -> Plan:
 
 def read_metrics(option: Any) -> dict[str, Metric]:
     """Return metrics by the names that the user gave them."""
-    wanted = metric_texts(option) if isinstance(option, str) else option
-    if not isinstance(wanted, list | tuple):
-        wanted = [wanted]
+    wanted = option
+    if isinstance(option, str):
+        wanted = metric_texts(option)
+    elif not isinstance(option, list | tuple):
+        wanted = [option]
     if not wanted:
         raise ValueError("metric is empty: name at least one, such as 'ndcg@10'.")
     metrics = {}
@@ -402,12 +414,13 @@ def _engine_params(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _tree_options(parameters: Mapping[str, Any], decided: Mapping[str, Any]) -> TreeOptions:
     options = TreeOptions(
         num_leaves=_optional(int, parameters["num_leaves"]),
-        max_depth=-1 if parameters["max_depth"] is None else int(parameters["max_depth"]),
+        max_depth=int(parameters["max_depth"] or -1),
         min_child_samples=int(parameters["min_child_samples"]),
         reg_lambda=float(parameters["reg_lambda"]),
         subsample=_optional(float, parameters["subsample"]),
         colsample=_optional(float, parameters["colsample"]),
     )
+    # Options that engine_params decide win, so that the plan has the values that are used.
     return replace(options, **decided)
 
 
@@ -426,6 +439,7 @@ def _full_leaves(
         )
     if option != "auto":
         return bool(option == "full")
+    # The option "auto" falls back to diagonal leaf values if full leaf values are impossible.
     refused = engine.check(engine_params, Needs(own_leaves=True, any_scale=any_scale))
     possible = (
         objective.capabilities.full_curvature and parameters["reg_lambda"] > 0 and not refused
@@ -442,6 +456,7 @@ def _check_seed(name: str, seed: Any) -> None:
 
 def _seed(parameters: Mapping[str, Any]) -> int:
     seed = parameters["random_state"]
+    # A checkpoint belongs to a seed, and a drawn seed would be another in each fit.
     if seed is None and parameters["checkpoint"] is not None:
         raise ValueError(
             "checkpoint needs a random_state, or no later fit could resume from it; set one."
@@ -449,6 +464,7 @@ def _seed(parameters: Mapping[str, Any]) -> int:
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(seed, np.random.RandomState):
+        # Drawing moves the generator on, so that repeated fits differ, as in scikit-learn.
         return int(seed.randint(2**31))
     return int(seed)
 
@@ -456,16 +472,19 @@ def _seed(parameters: Mapping[str, Any]) -> int:
 def _langevin(parameters: Mapping[str, Any]) -> Langevin | None:
     if not parameters["langevin"]:
         unset = {"diffusion_temperature": None, "shrink_rate": None, "leaf_noise": "shared"}
+        # A setting that has no effect is probably a mistake.
         for name, value in unset.items():
             if parameters[name] != value:
                 raise ArgumentError(
                     name, "belongs to Langevin boosting; set langevin=True or leave it out."
                 )
         return None
-    temperature, rate = parameters["diffusion_temperature"], parameters["shrink_rate"]
+    shrink_rate = parameters["shrink_rate"]
+    if shrink_rate is None:
+        shrink_rate = 1e-3
     return Langevin(
-        temperature=1e8 if temperature is None else float(temperature),
-        shrink_rate=1e-3 if rate is None else float(rate),
+        temperature=float(parameters["diffusion_temperature"] or 1e8),
+        shrink_rate=float(shrink_rate),
         independent=parameters["leaf_noise"] == "independent",
     )
 
@@ -520,7 +539,9 @@ class ClickColumns:
                 f"is one column: the probability that a document was seen; got {list(columns)}.",
             )
         if not columns and (clip is not None or self_normalised):
-            name = "clip" if clip is not None else "self_normalised"
+            name = "self_normalised"
+            if clip is not None:
+                name = "clip"
             raise ArgumentError(name, "is for propensities, and there are none; leave it out.")
         if self_normalised not in (True, False):
             raise ArgumentError(
@@ -548,11 +569,13 @@ class ClickColumns:
             from rankwright.training.bias import read_columns, warn_without_overlap
 
             plan = replace(plan, bias=replace(plan.bias, columns=tuple(self.position)))
+            # Columns are read here for their errors, before any work is done.
             read_columns(plan.bias, data)
             warn_without_overlap(plan.bias, data)
         for column in self.propensity:
             clip = _optional(float, self.clip)
             propensity = PropensitySettings(column, clip, self.self_normalised)
+            # This is done for its errors too; the loop computes the weights again.
             propensity.document_weights(data)
             plan = replace(plan, propensity=propensity)
         return plan

@@ -42,7 +42,10 @@ class Display:
         self._last = time.perf_counter()
         self._open = ExitStack()
         self._bar: Bar | None = None
-        self._notebook = NotebookBar(n_estimators) if verbose and in_notebook() else None
+        self._notebook: NotebookBar | None = None
+        if verbose and in_notebook():
+            self._notebook = NotebookBar(n_estimators)
+        # A bar needs a terminal, because it would fill a log file with its updates.
         if verbose and self._notebook is None and self._console.is_terminal:
             text = TextColumn(
                 "{task.description}",
@@ -79,6 +82,7 @@ class Display:
             )
         elif self._notebook is not None:
             self._notebook.update(progress.iteration, f"{description}, {left} left")
+        # Elsewhere, for example in a log file, a line now and then is enough.
         elif time.perf_counter() - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time.perf_counter()
             self._console.print(self.describe(progress), highlight=False, soft_wrap=True)
@@ -94,7 +98,7 @@ class Display:
         return ", ".join(parts)
 
     def describe(self, progress: Progress) -> str:
-        """Describe the progress in one line.
+        """Describe the progress in a line.
 
         It has the trees, metric, best value, speed, time left and share of the objective.
         """
@@ -105,6 +109,7 @@ class Display:
             parts.append(f"{name} {curve[-1]:.4f} (best {best:.4f})")
         left = seconds_left(progress)
         if left is not None:
+            # Compiling happens only once, so it does not count for the speed.
             speed = progress.done / (progress.seconds - progress.compile_seconds)
             share = _objective_share(progress.times)
             parts.append(f"{speed:.1f} trees/s, {left:.0f} s left, objective {share:.0%}")
@@ -117,7 +122,7 @@ def _trees(progress: Progress) -> str:
 
 
 def show_notice(verbose: int, console: Console | None = None) -> Callable[[str], None]:
-    """Return a function that prints a line on standard error, or does nothing with ``verbose=0``."""
+    """Return a function that prints a line on standard error, unless ``verbose`` is 0."""
 
     def show(text: str) -> None:
         if verbose:
@@ -142,7 +147,9 @@ def _clock(seconds: float | None) -> str:
         return "--:--"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    if hours:
+        return f"{hours}:{minutes:02}:{rest:02}"
+    return f"{minutes}:{rest:02}"
 
 
 def _objective_share(times: dict[str, float]) -> float:
@@ -184,6 +191,8 @@ class ReadingBar:
                 self._console.print(text, highlight=False, soft_wrap=True)
         elif finished or now - self._last >= _SECONDS_BETWEEN_UPDATES:
             self._last = now
+            # The bar is drawn by hand, because a bar of rich has to be closed, and a pass over the
+            # files may break off.
             filled = _READING_BAR_WIDTH * done // max(1, total)
             line = f"{'━' * filled}{'╌' * (_READING_BAR_WIDTH - filled)} {text}"
             self._console.file.write("\r\x1b[K" + ("" if finished else line))
@@ -192,9 +201,11 @@ class ReadingBar:
 
 def in_notebook() -> bool:
     """Return True if this process is the kernel of a notebook."""
+    # In a notebook IPython is loaded already, so it is looked up and not imported.
     ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return getattr(shell, "kernel", None) is not None
+    if ipython is None:
+        return False
+    return getattr(ipython.get_ipython(), "kernel", None) is not None
 
 
 class NotebookBar:

@@ -24,7 +24,7 @@ from rankwright.training.stopping import describe_stopping
 
 
 def last_iteration(state: State, plan: Plan) -> int:
-    """Return the iteration that the model ends with: chosen by early stopping, or the last one."""
+    """Return the iteration that the model ends with: chosen by early stopping, or the last."""
     if plan.patience is not None and state.choices:
         return state.choices[-1]
     return state.iteration
@@ -51,7 +51,10 @@ def model_of(
     engine = load_engine(plan.engine)
     assert state.forest is not None
     last = last_iteration(state, plan) - 1
+    # Features within the query are computed from the given columns when the model scores, so the
+    # model's columns are the given columns.
     names = data.feature_names[: len(data.feature_names) - len(recipe.names)]
+    # Trees after the chosen iteration are dropped, and the common factor goes into the leaf values.
     forest = state.forest.first(state.trees[last]).scaled(state.factors[last])
     categories = {}
     for name, levels in data.categories.items():
@@ -96,6 +99,7 @@ def describe_position_bias(
 
     last = last_iteration(state, plan) - 1
 
+    # Scores of all rows take time, so they are computed only if the estimate asks for them.
     def scores() -> NDArray[np.float64]:
         assert state.forest is not None
         return state.forest.first(state.trees[last]).predict(train.X, threads=plan.threads)
@@ -110,9 +114,9 @@ def naming_classes(model: Model | None) -> Iterator[None]:
     try:
         yield
     except UnknownName as error:
-        classes = {} if model is None else model.manifest["classes"]
-        if not classes:
+        if model is None or not model.manifest["classes"]:
             raise
+        classes = model.manifest["classes"]
         names = [f"{kind} ({name!r})" for name, kind in classes.items()]
         raise UnknownName(
             f"the model was trained with {' and '.join(names)}, which is not defined in this "
@@ -138,6 +142,7 @@ def _stopping(state: State, plan: Plan) -> dict[str, Any] | None:
 def _chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
     """Return the settings that parameters may leave to the data, by the names of the parameters."""
     options, rate = plan.tree_options, plan.first_rate
+    # The state holds the rate of the tree after each iteration, so the first rate is missing there.
     rates = [rate, *state.rates]
     if plan.steering is None:
         rates = [rate] * state.iteration
@@ -155,6 +160,7 @@ def _chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
 
 def _foreign_classes(plan: Plan) -> dict[str, str]:
     """Return the classes of metrics and objectives that are not this package's, by their names."""
+    # A sum is a class of this package, but its terms need not be.
     terms = [plan.objective]
     if isinstance(plan.objective, Sum):
         terms = [term for _, _, term in plan.objective.parts]
@@ -173,6 +179,7 @@ def _parameters(plan: Plan) -> dict[str, Any]:
     metrics = [str(metric) for metric in plan.metrics.values()]
     parameters["objective"] = str(parameters["objective"])
     parameters["metric"] = metrics[0] if len(metrics) == 1 else metrics
+    # A generator has no text, but the seed that was drawn from it has.
     if isinstance(parameters["random_state"], np.random.RandomState):
         parameters["random_state"] = plan.seed
     return parameters

@@ -26,6 +26,7 @@ def timed(times: dict[str, float], phase: str) -> Iterator[None]:
     """Add the seconds of the block to a phase, and seconds of compiling kernels to compilation."""
     start, compiled = time.perf_counter(), compile_seconds()
     yield
+    # Kernels are compiled on first use, in the middle of a phase, and would distort its time.
     compiling = compile_seconds() - compiled
     times["compilation"] += compiling
     times[phase] += max(time.perf_counter() - start - compiling, 0.0)
@@ -33,7 +34,7 @@ def timed(times: dict[str, float], phase: str) -> Iterator[None]:
 
 @dataclass
 class State:
-    """Where a training stands: enough to resume it as if nothing had happened.
+    """The point that a training has reached: enough to resume it with the same result.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class State:
     initial_trees
         How many of them belong to an earlier model.
     trees
-        Number of trees after each iteration (an iteration may find nothing to split).
+        Number of trees after each iteration (an iteration may find no split).
     factors
         Common factor of all trees after each iteration.
     rates
@@ -56,7 +57,7 @@ class State:
         each iteration, and the standard error of each iteration's difference from the best
         (`rankwright.training.stopping`).
     finished_after
-        The iteration, from 1, after which more would change nothing; None if it is not known yet.
+        The iteration, from 1, after which more have no effect; None if it is not known yet.
     times
         Seconds in each phase.
     """
@@ -76,7 +77,9 @@ class State:
     @classmethod
     def initial(cls, forest: Forest | None) -> State:
         """Return the state before the first iteration, with the trees of an earlier model if any."""
-        return cls() if forest is None else cls(forest=forest, initial_trees=forest.n_trees)
+        if forest is None:
+            return cls()
+        return cls(forest=forest, initial_trees=forest.n_trees)
 
     @property
     def iteration(self) -> int:
@@ -85,7 +88,7 @@ class State:
 
     @property
     def finished(self) -> bool:
-        """Whether more iterations would change nothing."""
+        """Whether more iterations have no effect."""
         return self.finished_after is not None and self.iteration >= self.finished_after
 
     @property
@@ -99,15 +102,17 @@ class State:
         return self.trees[-1] if self.trees else self.initial_trees
 
     def first(self, iterations: int, forest: Forest | None = None) -> State:
-        """Return a copy that ends after the first iterations, without parts of an incomplete one.
+        """Return a copy that ends after the first iterations, without parts of an incomplete iteration.
 
         Its trees are taken from ``forest``, by default from its own forest. This object is not
         changed, so it does not matter when an interrupt hits.
         """
-        forest = self.forest if forest is None else forest
+        if forest is None:
+            forest = self.forest
         trees = self.trees[:iterations]
         if forest is not None:
             forest = forest.first(trees[-1] if trees else self.initial_trees)
+        # A copy of the first iterations may go on, so it does not keep the end of the training.
         keeps_end = self.finished and iterations >= self.iteration
         return State(
             forest=forest,
@@ -133,6 +138,7 @@ class State:
         curve = np.array(next(iter(self.history[0].values())))
         if not metric.higher_is_better:
             curve = -curve
+        # An iteration without a value is never the best.
         return int(np.argmax(np.where(np.isnan(curve), -np.inf, curve))) + 1
 
 

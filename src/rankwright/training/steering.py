@@ -1,11 +1,11 @@
 """A learning rate that follows the agreement of two halves of the queries.
 
-Leaves are solved on one half of the queries, chosen at random for each tree. The best step for the
+Leaves are solved on half of the queries, chosen at random for each tree. The best step for the
 other half along the leaf values v,
 
     a = -g'v / v'(H + ridge) v,          g, H of the other half,                         (agreement)
 
-shows how much of the tree is signal: it is 1 if the halves agree, and 0 if they have nothing in
+shows how much of the tree is signal: it is 1 if the halves agree, and 0 if they have no signal in
 common. The rate grows while a is above a target and shrinks while it is below:
 rate_{t+1} = rate_t exp(speed (a_t - target)). So data that is easy to learn gets large steps, and
 training slows down when only noise is left. (The tree was chosen with both halves, so they agree by
@@ -55,7 +55,7 @@ class Steering:
 
 
 def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:
-    """Return how well leaf values of one half of the queries suit the other half, from 0 to 1.
+    """Return how well leaf values of half of the queries suit the other half, from 0 to 1.
 
     This is (agreement) of the module, limited to [0, 1].
 
@@ -76,9 +76,13 @@ def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:
     >>> agreement(np.array([[1.0, -2.0], [-1.0, 2.0]]), curvatures, ridge=0.2)
     0.0
     """
+    # Each half has half of the ridge, so that both together have all of it.
     systems = curvatures + ridge / 2 * np.eye(gradients.shape[1])
     solved = [solve_positive(*half) for half in zip(systems, gradients, strict=True)]
     values = -np.array(solved)
+    # The leaf values of each half meet the gradient and the curvature of the other half.
     decrease = -np.sum(values * gradients[::-1])
     curvature = float(np.einsum("hl,hlm,hm->", values, systems[::-1], values))
-    return float(np.clip(decrease / curvature, 0.0, 1.0)) if curvature > 0 else 0.0
+    if not curvature > 0:
+        return 0.0
+    return float(np.clip(decrease / curvature, 0.0, 1.0))

@@ -7,11 +7,11 @@ each query, the mean of d is uncertain by its standard error
     se = sqrt(sum w^2 (d - mean d)^2) / sum w * sqrt(n / (n - 1)),        w the weights of n queries.
 
 The rule ``"within_error"`` ends with the last tree whose mean of d is at most a few standard errors
-(`errors_allowed`). It keeps trees that cannot be told apart from the best one, because more trees
-measured better if nothing speaks against them (docs/defaults.md). The rule ``"best"`` ends with the
-best tree.
+(`errors_allowed`). It keeps trees that cannot be told apart from the best, because more trees
+measured better if there is no evidence against them (docs/defaults.md). The rule ``"best"`` ends
+with the best tree.
 
-Only the best tree's values have to be remembered: a new best tree is the last one within its own
+Only the best tree's values have to be remembered: a new best tree is the last within its own
 error.
 """
 
@@ -99,29 +99,37 @@ class Watch:
         last digit when two trees are level.
         """
         better = self._best is None or self._sign * mean > self._highest
-        difference, error = (0.0, 0.0) if better else self._compared(values)
+        # The best tree does not differ from itself.
+        difference = error = 0.0
         if better:
             self._best, self._highest = values, self._sign * mean
+        else:
+            difference, error = self._compared(values)
         if better or (self._rule == "within_error" and difference <= self._errors * error):
             self._choice = iteration
         return TreesChosen(self._choice, error)
 
     def resume(self, best: Floats, mean: float, choice: int) -> None:
-        """Continue after iterations with the best one's values and mean, and their choice."""
+        """Continue after iterations with the values and mean of the best, and their choice."""
         self._best, self._highest, self._choice = best, self._sign * mean, choice
 
     def _compared(self, values: Floats) -> tuple[float, float]:
         """Return by how much the best tree is better, and the standard error of the difference."""
         assert self._best is not None
         d = self._sign * (self._best - values)
-        w = np.ones(len(d)) if self._weights is None else self._weights
+        w = self._weights
+        if w is None:
+            w = np.ones(len(d))
+        # Queries without a value or a weight do not count.
         counted = ~np.isnan(d) & (w > 0)
         d, w = d[counted], w[counted]
         n = int(self._reducer.sum(np.array([float(len(d))]))[0])
+        # Machines can add these sums, and the standard error follows from the totals.
         terms = (w, w * d, w * w, w * w * d, w * w * d * d)
         local = [addable(term, n, self._reducer).sum() for term in terms]
         weight, wd, w2, w2d, w2d2 = self._reducer.sum(np.array(local)).tolist()
         mean = wd / weight
+        # Rounding can make the sum of squares negative if all differences are alike.
         squares = max(0.0, w2d2 - 2 * mean * w2d + mean * mean * w2)
         return mean, math.sqrt(squares * n / max(n - 1, 1)) / weight
 
@@ -149,6 +157,7 @@ def describe_stopping(
     """
 
     def is_level(iteration: int) -> bool:
+        # The choice is always level, whatever the rounding of its difference.
         difference = abs(curve[best - 1] - curve[iteration - 1])
         return iteration == choice or difference <= allowed * errors[iteration - 1]
 
@@ -206,7 +215,9 @@ def stopping_sentence(stopping: dict[str, Any], *, refit: bool = False) -> str:
     elif refit:
         where = "Before the refit it"
     allowed = stopping["standard_errors"]
-    within = "within one standard error" if allowed == 1 else f"within {allowed:g} standard errors"
+    within = f"within {allowed:g} standard errors"
+    if allowed == 1:
+        within = "within one standard error"
     if best != choice:
         return (
             f"{where} ends with tree {choice}, the last {within} of the best, tree {best}: "

@@ -187,18 +187,20 @@ def run_pass(training: Training) -> Pass:
     with _preparing(training, times):
         rows = training._with_features(training.data, canonical=True)
         plan = for_data(plan, rows, _reducer_alone(plan), derived=len(training.recipe.names))
+        # Training data that is evaluated too is prepared only once.
         valid = []
         for data in training.valid:
             valid.append(rows if data is training.data else training._with_features(data))
         saved = Checkpoint.of(plan, [rows, *valid], training.initial)
     with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
         with _preparing(training, times):
-            state = None if saved is None else saved.load()
-            if state is None:
-                state = State.initial(training.initial)
+            state = State.initial(training.initial)
+            if saved is not None:
+                state = saved.load() or state
             # A checkpoint may have more trees than are wanted now.
             state = state.first(plan.n_trees)
             boosting = Boosting(plan, rows, valid, _reducer_alone(plan))
+        # A checkpoint has the times of earlier runs, and this run adds to them.
         for phase, seconds in times.items():
             state.times[phase] += seconds
         interrupted = _run_loop(boosting, state, training, saved)
@@ -233,6 +235,7 @@ def _run_loop(
         def after(progress: Progress) -> bool:
             progress = replace(progress, stage=training.stage)
             display.update(progress)
+            # All callbacks are called, even if the first of them ends the training.
             answers = [callback(progress) is True for callback in training.callbacks]
             # The checkpoint comes last, so that it covers everything that callbacks recorded.
             if checkpoint is not None:
@@ -251,16 +254,19 @@ def _run_loop(
 
 
 def _reducer_alone(plan: Plan) -> Reducer:
-    """Return the reducer of one machine.
+    """Return the reducer of a single machine.
 
     It adds as several machines would if the engine could use them, so that they give the same
     model.
     """
-    return EXACT_ALONE if load_engine(plan.engine).several_machines else ALONE
+    if load_engine(plan.engine).several_machines:
+        return EXACT_ALONE
+    return ALONE
 
 
 def _why_constant(train: RankingData) -> str:
-    """Say what keeps trees from growing, or what may keep them if the labels do not show it."""
+    """Give the reason why no tree grew, or possible reasons if the labels do not show it."""
+    # A label is of no use if its lowest and highest value are the same in each query.
     starts = train.queries.boundaries[:-1]
     flat = all(
         np.array_equal(np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts))
@@ -278,14 +284,16 @@ def _why_constant(train: RankingData) -> str:
 def _train_and_refit(training: Training) -> Fitted:
     """Choose the number of trees on the first evaluation set, then train on its queries too."""
     given, watched = training.data, training.valid[0]
+    # Data that cannot be joined is refused before the first pass, not after it.
     both = _joinable(training)
     first = run_pass(training)
     fitted = first.fitted(training)
     if not first.complete:
         return fitted
-    chosen = fitted.model.manifest
+    manifest = fitted.model.manifest
     joined = RankingData.concatenate(both)
-    iteration = chosen["stopping"]["chosen_iteration"]
+    # More queries bear more trees, in proportion.
+    iteration = manifest["stopping"]["chosen_iteration"]
     trees = _scaled(iteration, joined.n_rows / given.n_rows, training.plan)
     again = training.part("refit", data=joined, valid=())
     again = replace(again, plan=again.plan.without_stopping(trees))
@@ -297,13 +305,14 @@ def _train_and_refit(training: Training) -> Fitted:
     if not second.complete:
         # The first model is better than a part of the second.
         return fitted.interrupted(second.interrupted)
+    # The curves and the end are from the first pass, because the second evaluates no queries.
     return second.fitted(
         again,
-        stopping=chosen["stopping"],
-        evals_result=chosen["evals_result"],
-        trained_on=[chosen["data_fingerprint"], training.fingerprint(watched)],
+        stopping=manifest["stopping"],
+        evals_result=manifest["evals_result"],
+        trained_on=[manifest["data_fingerprint"], training.fingerprint(watched)],
         refit={"trees": trees, "rows": joined.n_rows, "queries": joined.n_queries},
-        times=_summed([chosen["times"], second.state.times]),
+        times=_summed([manifest["times"], second.state.times]),
     )
 
 
@@ -324,6 +333,7 @@ def _joinable(training: Training) -> list[RankingData]:
             "refit trains on the queries of eval_set[0] too, but these are the training queries; "
             "give others."
         )
+    # Training needs the fields of clicks only, and fields of a single part cannot be joined.
     common = given.fields.keys() & watched.fields.keys()
     parts = []
     for data in (given, watched):
@@ -365,16 +375,18 @@ def _train_after_folds(training: Training, n_folds: int) -> Fitted:
     folds: list[_Fold] = []
     parts = given.kfold(n_folds, seed=plan.seed)
     for number, (rest, held_out) in enumerate(parts, start=1):
+        # Such a fold, for example without a relevant document, could not choose a tree.
         if not _has_value(held_out, plan):
             continue
         fold = training.part(
             f"fold {number} of {n_folds}", data=rest, valid=[held_out], callbacks=()
         )
         if not folds:
-            # The first checkpoint is in the folder itself, where others look for one to resume.
+            # The first checkpoint is in the folder itself, because a training is resumed from there.
             fold = fold.with_plan(checkpoint=plan.checkpoint)
         folds.append(_run_fold(fold))
     stopping = _choose_over(folds, plan)
+    # A fold has fewer queries than the final pass, which gets more trees in proportion.
     rows = float(np.mean([fold.ended.rows.n_rows for fold in folds]))
     trees = _scaled(stopping["chosen_iteration"], given.n_rows / rows, plan)
     final = training.part("all queries", stage=training.stage, times=training.times)
@@ -385,7 +397,7 @@ def _train_after_folds(training: Training, n_folds: int) -> Fitted:
 
 
 def _run_fold(fold: Training) -> _Fold:
-    """Train on the rest of the queries, and evaluate the held-out ones after each iteration."""
+    """Train on the rest of the queries, and evaluate the held-out queries after each iteration."""
     ended = run_pass(fold)
     if ended.interrupted:
         raise KeyboardInterrupt
@@ -408,6 +420,7 @@ def _evaluated(ended: Pass, fold: Training) -> _Fold:
     weights = evaluator.weights
     if weights is None:
         weights = np.ones(held_out.n_queries)
+    # Scores grow from iteration to iteration, as in the loop, so each tree is scored once.
     sums, before = np.zeros(held_out.n_rows), 0
     values = np.empty((state.iteration, held_out.n_queries))
     for number, (trees, factor) in enumerate(zip(state.trees, state.factors, strict=True)):
@@ -421,6 +434,7 @@ def _evaluated(ended: Pass, fold: Training) -> _Fold:
 def _choose_over(folds: Sequence[_Fold], plan: Plan) -> dict[str, Any]:
     """Describe the number of iterations that the stopping rule chooses on all held-out queries."""
     weights = np.concatenate([fold.weights for fold in folds])
+    # Folds may end at different iterations, and only iterations of all folds can be pooled.
     iterations = min(len(fold.values) for fold in folds)
     pooled = np.concatenate([fold.values[:iterations] for fold in folds], axis=1)
     curve = np.array([_weighted_mean(values, weights) for values in pooled])
@@ -459,10 +473,13 @@ def _train_members(training: Training, strategy: Members) -> Fitted:
         member = _member(training, strategy, number, ~held_out)
         try:
             fitted = train(member)
+            # An unfinished member would count as much as the others, so it is kept only if it is
+            # the first.
             if fitted.model.manifest["interrupted"]:
                 return _average(members or [fitted], training, None).interrupted()
             members.append(fitted)
             with training.interrupts.allowed():
+                # Each query is left out by a single member, so all rows get an honest score.
                 scores[np.repeat(held_out, given.group)] = fitted.model.predict(
                     given.subset(held_out), threads=plan.threads
                 )
@@ -479,6 +496,7 @@ def _member(
     """Return the training of a member on some of the queries."""
     plan = training.plan
     rest = training.data.subset(queries)
+    # Members differ in their random draws too, not only in their queries.
     seed = np.random.SeedSequence([plan.seed % 2**63, number]).generate_state(1)[0]
     member = training.part(
         f"member {number + 1} of {strategy.number}",
@@ -496,8 +514,10 @@ def _member(
 def _average(members: Sequence[Fitted], training: Training, scores: Floats | None) -> Fitted:
     """Join the trees of several models, scaled so that their sum is the mean of the models."""
     models = [member.model for member in members]
+    # The leaf values are divided by the number of members, so the joined trees add up to the mean.
     scaled = [model.forest.scaled(1 / len(models)) for model in models]
     forest = reduce(lambda first, second: first.joined(second), scaled)
+    # The first member's manifest stands for all members, except for these entries.
     first, whole = models[0].manifest, training.fingerprint(training.data)
     manifest = {
         **first,
