@@ -36,6 +36,7 @@ METHODS = ("isotonic", "logistic")
 TARGETS = ("label", "relevance")
 # With fewer queries the map would describe their peculiarities, which all documents of a query share.
 LEAST_QUERIES = 20
+# The slope is small enough not to show in values, and far above the rounding of doubles.
 SLANT = 1e-4
 _STEPS, _SMALLEST_STEP, _RIDGE = 100, 1e-12, 1e-12  # of Newton's method
 
@@ -61,7 +62,7 @@ class Calibration:
     folds
         Number of folds of the cross-fitting; None if it was fitted on held-out queries.
     scores, values
-        Points of an isotonic map, values as shares of ``top``; empty for a logistic one.
+        Points of an isotonic map, values as shares of ``top``; empty for a logistic map.
     slope, intercept
         Coefficients of a logistic map; 0 for an isotonic map.
 
@@ -92,6 +93,7 @@ class Calibration:
         """Return the values of scores."""
         s = np.asarray(scores, dtype=np.float64)
         share = self._logistic(s) if self.method == "logistic" else self._interpolated(s)
+        # Both terms rise with the score, so their sum never reverses an order.
         value: Floats = self.top * ((1 - SLANT) * share + SLANT * self._ramp(s))
         return value
 
@@ -101,17 +103,25 @@ class Calibration:
         return share
 
     def _interpolated(self, s: Floats) -> Floats:
-        """Interpolate between points. Each operation rounds monotonically, which libraries do not promise."""
+        """Interpolate between points.
+
+        Each operation here rounds monotonically. Libraries do not promise that.
+        """
         x, y = self.scores, self.values
         if len(x) == 1:
             return np.full(s.shape, y[0])
         slopes = np.diff(y) / np.diff(x)
+        # Scores outside the fit get the value of the first or the last point.
         left = np.clip(np.searchsorted(x, s, side="right") - 1, 0, len(x) - 2)
         inside = np.clip(s, x[0], x[-1])
+        # Rounding may lift the end of a segment above the start of the next.
         return np.minimum(y[left] + (inside - x[left]) * slopes[left], y[left + 1])
 
     def _ramp(self, s: Floats) -> Floats:
-        """Return 1 - 1 / (2 + 2 t) for t >= 0 and 1 / (2 - 2 t) below; t is the score in widths from the centre."""
+        """Return 1 - 1 / (2 + 2 t) for t >= 0 and 1 / (2 - 2 t) below.
+
+        Here t is the distance of the score from the centre, in widths.
+        """
         t = (s - self.centre) / self.width
         tail = 1 / (2 + 2 * np.abs(t))
         return np.where(t >= 0, 1 - tail, tail)
@@ -135,17 +145,21 @@ class Calibration:
 
     @classmethod
     def of_manifest(cls, described: Any) -> Calibration:
-        """Read the values of `to_manifest`; raise ValueError unless they are an increasing map of finite numbers."""
+        """Read the values of `to_manifest`.
+
+        Raise ValueError unless they are an increasing map of finite numbers.
+        """
+        # A manifest may come from anywhere, so every value is checked.
         try:
             shape: dict[str, Any]
-            if _one_of(described["method"], METHODS) == "logistic":
+            if _checked(described["method"], METHODS) == "logistic":
                 shape = {name: _number(described[name]) for name in ("slope", "intercept")}
             else:
                 shape = {name: _numbers(described[name]) for name in ("scores", "values")}
             threshold, folds = described["threshold"], described["folds"]
             map_ = cls(
                 method=described["method"],
-                target=_one_of(described["target"], TARGETS),
+                target=_checked(described["target"], TARGETS),
                 threshold=None if threshold is None else _number(threshold),
                 top=_number(described["top"]),
                 centre=_number(described["centre"]),
@@ -167,7 +181,7 @@ class Calibration:
         return map_
 
     def describe(self) -> str:
-        """Describe the values and the data of the fit in one line."""
+        """Describe the values and the data of the fit in a line."""
         values = "expected label"
         if self.target == "relevance":
             values = f"probability of a label of at least {self.threshold:g}"
@@ -182,6 +196,7 @@ def check_options(method: Any, target: Any, threshold: Any) -> None:
             raise checks.ArgumentError(name, f"must be one of {', '.join(allowed)}; got {value!r}.")
     if threshold is None:
         return
+    # A threshold without effect is most likely a mistake about the target.
     if target == "label":
         raise checks.ArgumentError(
             "threshold",
@@ -191,12 +206,14 @@ def check_options(method: Any, target: Any, threshold: Any) -> None:
 
 
 def targets_of(labels: ArrayLike, target: str, threshold: float | None) -> Floats:
-    """Return the targets of values: labels, or 1 for labels of at least the threshold and 0 for the rest."""
+    """Return the targets of values.
+
+    They are the labels, or 1 for labels of at least the threshold and 0 for the rest.
+    """
     y = np.asarray(labels, dtype=np.float64)
     if target == "label":
         return y
-    least = 1.0 if threshold is None else threshold
-    return (y >= least).astype(np.float64)
+    return (y >= _least(threshold)).astype(np.float64)
 
 
 def fit_calibration(
@@ -210,30 +227,34 @@ def fit_calibration(
     threshold: float | None = None,
     folds: int | None = None,
 ) -> Calibration:
-    """Fit a map on scores and labels of queries that the model has not seen; the order of the rows does not matter.
+    """Fit a map on scores and labels of queries that the model was not trained on.
+
+    The order of the rows does not matter.
 
     Parameters
     ----------
     scores, labels
-        One per row.
+        The score and the label of each row.
     n_queries
         Number of queries that the rows belong to.
     weights
-        One per row.
+        The weight of each row.
     method, target, threshold
         As in `Calibration`.
     folds
         Number of folds that the scores were cross-fitted with, to be recorded.
     """
     check_options(method, target, threshold)
-    least = 1.0 if threshold is None else float(threshold)
+    least = _least(threshold)
     if n_queries < LEAST_QUERIES:
         raise ValueError(
             f"there are {n_queries} queries, and a calibration needs at least {LEAST_QUERIES}; "
             "give more held-out queries, or cross-fit on the training data in 5 folds."
         )
     s, y = np.asarray(scores, dtype=np.float64), targets_of(labels, target, least)
-    w = np.ones(len(s)) if weights is None else np.asarray(weights, dtype=np.float64)
+    w = np.ones(len(s))
+    if weights is not None:
+        w = np.asarray(weights, dtype=np.float64)
     # Rows without weight must not set the limits of the map.
     s, y, w = (values[w > 0] for values in (s, y, w))
     if not len(y) or y.min() == y.max():
@@ -268,6 +289,7 @@ def fit_calibration(
         x, values = _fit_isotonic(distinct, means, mass)
         shape = {"scores": x, "values": values}
         rises = values[0] < values[-1]
+    # A flat map would increase by its small slope alone, without any meaning.
     if not rises:
         raise ValueError(
             "labels do not rise with the scores, so an increasing map says nothing about them; "
@@ -293,16 +315,18 @@ def _fit_isotonic(s: Floats, share: Floats, weight: Floats) -> tuple[Floats, Flo
 
     fitted = isotonic_regression(share, weights=weight)
     first, last = fitted.blocks[:-1], fitted.blocks[1:] - 1
-    # A block of one score is one point.
+    # A block with a single score is a single point.
     places = np.unique(np.concatenate([first, last]))
     return s[places], np.asarray(fitted.x[places], dtype=np.float64)
 
 
 def _fit_logistic(s: Floats, share: Floats, weight: Floats) -> tuple[float, float]:
-    """Return slope and intercept of the greatest likelihood of shares, by Newton's method on standardised scores."""
+    """Return the slope and intercept with the greatest likelihood of the shares, by Newton's method."""
+    # We standardise the scores, so that the same steps and limits fit scores of any scale.
     centre = float(np.average(s, weights=weight))
     spread = float(np.sqrt(np.average((s - centre) ** 2, weights=weight)))
     x = (s - centre) / spread
+    # Without a slope the best intercept is the log odds of the mean.
     mean = float(np.average(share, weights=weight))
     beta = np.array([0.0, math.log(mean / (1 - mean))])
 
@@ -329,11 +353,17 @@ def _fit_logistic(s: Floats, share: Floats, weight: Floats) -> tuple[float, floa
         beta = beta - size * step
         if np.abs(size * step).max() < _SMALLEST_STEP * (1 + np.abs(beta).max()):
             break
+    # The coefficients go back to the scale of the scores.
     slope = float(beta[0] / spread)
     return slope, float(beta[1] - slope * centre)
 
 
-def _one_of(value: Any, allowed: tuple[str, ...]) -> str:
+def _least(threshold: float | None) -> float:
+    """Return the least relevant label."""
+    return 1.0 if threshold is None else float(threshold)
+
+
+def _checked(value: Any, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise ValueError(f"one of {', '.join(allowed)}")
     return str(value)

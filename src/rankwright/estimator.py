@@ -130,6 +130,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 )
             scores, queries = self.predict(X), X.queries.grouped()
         else:
+            # A data frame like the one in fit has the query ids with it.
             if qid is None and group is None and self.qid_column_ in frame_columns(X):
                 qid = self.qid_column_
             scores = self.predict(X, qid=qid, group=group)
@@ -148,8 +149,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         """Return the mean of the first metric, or its negative if lower is better.
 
         Ties count as the worst order. ``y`` and ``qid`` may name columns of a data frame, and may
-        be left out if ``fit`` was given names. Weights are weights of queries: one per query, or
-        one per row that is the same within a query.
+        be left out if ``fit`` was given names. Weights are weights of queries: a weight per query,
+        or a weight per row that is the same within a query.
         """
         data = self._labelled(X, y, qid, group, sample_weight)
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
@@ -162,7 +163,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             threads=threads,
         )
         mean = result.mean[str(target)]
-        return mean if target.higher_is_better else -mean
+        # scikit-learn's searches take the highest score for the best.
+        if target.higher_is_better:
+            return mean
+        return -mean
 
     def calibrate(
         self,
@@ -214,6 +218,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
         check_options(method, target, threshold)
         data = self._labelled(X, y, qid, group, sample_weight)
+        # Cross-fitting is the way to learn from training data, and needs no warning.
         if folds is None and self._was_trained_on(data):
             raise checks.ArgumentError(
                 "folds",
@@ -305,15 +310,17 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         data = self._labelled(X, y, qid, group, sample_weight)
         names = self.columns_.feature_names
         wanted = names if columns is None else list(columns)
+        # A text is a sequence of letters, which may even be names of columns.
         if isinstance(columns, str) or not wanted or not set(wanted) <= set(names):
             unknown = next((name for name in wanted if name not in names), columns)
             raise ValueError(
                 f"columns must be a list of names of the model's columns; got {unknown!r}."
             )
+        target = self.metrics_[0] if metric is None else parse_metric(metric)
         return permutation_importance(
             self.predict,
             data,
-            self.metrics_[0] if metric is None else parse_metric(metric),
+            target,
             columns=[names.index(name) for name in wanted],
             used=self.model_.used_columns(),
             repeats=int(repeats),
@@ -342,7 +349,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def columns_(self) -> Columns:
-        """Names of the columns, and levels of the categorical ones."""
+        """Names of the columns, and levels of the categorical columns."""
         return self.model_.columns
 
     @property
@@ -352,8 +359,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def metrics_(self) -> list[Metric]:
-        """Metrics of the training, the optimised one first."""
+        """Metrics of the training, the optimised metric first."""
         check_is_fitted(self)
+        # A loaded model may name a class that is not defined yet, so we read the names when needed.
         if self._metrics is None:
             with naming_classes(self.model_):
                 self._metrics = [parse_metric(text) for text in self.manifest_["metrics"]]
@@ -392,6 +400,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             # The file does not decide where a later fit would write.
             ranker = cls(**{k: v for k, v in manifest["parameters"].items() if k != "checkpoint"})
             ranker._set_model(model)
+            # We read metrics and objective now, so that a damaged file fails here.
             try:
                 _ = ranker.metrics_, ranker.objective_
             except UnknownName:
@@ -407,8 +416,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         return ranker
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what this estimator takes."""
+        """Return the data that this estimator takes, for scikit-learn."""
         tags = super().__sklearn_tags__()
+        # Missing values and sparse matrices go to the engine as they are.
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         tags.target_tags.required = True
@@ -431,6 +441,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
         With a refit it is the value of the first model.
         """
+        # The curves after folds are curves of the final training, and end with the model.
         if self.stopping_ is None or "folds" in self.stopping_:
             return len(self.learning_rates_)
         return int(self.stopping_["chosen_iteration"])
@@ -442,6 +453,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         parts = self.manifest_.get("trained_on", [])
         if not isinstance(parts, list):
             parts = []
+        # The training arranged its data in the same way before it took the fingerprint.
         arranged = data.with_features(
             self.model_.recipe,
             names=self.columns_.feature_names,
@@ -457,10 +469,13 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if is_path(X):
-            y = self.label_column_ if y is None else y
-            qid = self.qid_column_ if qid is None else qid
+            if y is None:
+                y = self.label_column_
+            if qid is None:
+                qid = self.qid_column_
         if isinstance(X, RankingData) or is_path(X):
             return ranking_data(X, y, qid, group, sample_weight, self.columns_)
+        # A data frame may have the columns of the training data; an array has no names.
         columns = frame_columns(X)
         labels = self.label_column_ or []
         if isinstance(labels, str):
@@ -475,7 +490,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 "cross-validation of scikit-learn metadata routing passes qid on: "
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
-        named = list(y) if names_columns(y, columns) and not isinstance(y, str) else [y]
+        named = [y]
+        if names_columns(y, columns) and not isinstance(y, str):
+            named = list(y)
+        # The columns of labels and queries in the training data are not features here either.
         not_features = [*named, qid, *labels, self.qid_column_]
         features = drop_columns(X, [name for name in not_features if isinstance(name, str)])
         y, qid = named_labels_of(X, y), named_column(X, qid, "qid")
@@ -495,14 +513,14 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         manifest = model.manifest
         self.label_column_, self.qid_column_ = manifest["label_column"], manifest["qid_column"]
         self._metrics, self._objective = metrics, objective
-        chosen = manifest["chosen"]
+        settings = manifest["chosen"]
         # Any other name would set an attribute of the file's choice.
-        if set(chosen) != _CHOSEN:
-            name = min(set(chosen) ^ _CHOSEN)
+        if set(settings) != _CHOSEN:
+            name = min(set(settings) ^ _CHOSEN)
             raise ValueError(
                 f"the manifest lacks or garbles {name!r} among the chosen settings; it was damaged."
             )
-        for name, value in chosen.items():
+        for name, value in settings.items():
             setattr(self, f"{name}_", value)
         if manifest["best_iteration"] != model.n_trees:
             raise ValueError("the manifest lacks or garbles 'best_iteration'; it was damaged.")
@@ -515,6 +533,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         self.examination_ = {}
         for name, found in manifest["position_bias"].items():
             self.position_bias_[name] = dict(zip(found["levels"], found["values"], strict=True))
+            # Without enough clicks there is no estimate for a column, or for some of its levels.
             if "examination" in found:
                 levels = zip(found["levels"], found["examination"], strict=True)
                 self.examination_[name] = {k: value for k, value in levels if value is not None}

@@ -1,8 +1,9 @@
-"""Why one document is above another: differences of exact contributions, summed by feature.
+"""Why a document is above another: differences of exact contributions, summed by feature.
 
-A score is the expected score plus the contribution of each feature (SHAP values; Lundberg, Erion and Lee, 2018), so the
-difference of two scores is the sum of the differences of the contributions. Rounding is settled on the largest
-difference: their exact sum, rounded once, is the difference of the scores.
+A score is the expected score plus the contribution of each feature (SHAP values; Lundberg, Erion
+and Lee, 2018), so the difference of two scores is the sum of the differences of the contributions.
+The largest difference takes the rounding: the exact sum of the differences, rounded once, is the
+difference of the scores.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Explanation(Tabular):
     features : list of str
         Features, by descending size of their difference.
     differences : ndarray
-        By how much each feature puts a above b [features]; ``math.fsum`` of them is ``score_a - score_b``.
+        By how much each feature puts a above b [features]; their ``math.fsum`` is
+        ``score_a - score_b``.
     values_a, values_b : list
         Values of the features in the two documents.
     contributions_a, contributions_b : ndarray
@@ -79,7 +81,7 @@ class Explanation(Tabular):
         }
 
     def largest(self, top: int = _SHOWN) -> tuple[list[str], Floats]:
-        """Return the features of the largest differences, and the sum of the other features in a last entry.
+        """Return the features of the largest differences; a last entry is the sum of all others.
 
         The exact sum of the entries is the difference of the scores.
         """
@@ -126,6 +128,7 @@ def explain_pair(
     """Build an explanation from the contributions [2, features + 1] and scores of two documents."""
     first, second = contributions[0, :-1], contributions[1, :-1]
     exact = float(scores[0] - scores[1])
+    # The expected score, in the last column, is the same for both documents.
     differences = first - second
     if len(differences):
         settled = settle(differences, exact)
@@ -139,6 +142,7 @@ def explain_pair(
                 "contributions do not belong to these scores."
             )
         differences = settled
+    # Readers want the largest reasons first, and ties in the order of the columns.
     order = np.argsort(-np.abs(differences), kind="stable")
     return Explanation(
         a=int(rows[0]),
@@ -155,7 +159,7 @@ def explain_pair(
 
 
 def settle(terms: Floats, total: float) -> Floats:
-    """Return the terms with the rounding taken from the largest, so that ``math.fsum`` of them is the total.
+    """Return the terms, the largest changed by the rounding so that their ``math.fsum`` is the total.
 
     Examples
     --------
@@ -164,7 +168,8 @@ def settle(terms: Floats, total: float) -> Floats:
     (True, True)
     """
     settled = terms.copy()
-    # The largest term has the coarsest digits. If they are too coarse for the total, a smaller term takes the rest.
+    # The largest term has the coarsest digits. If they are too coarse for the total, a smaller term
+    # takes the rest.
     for place in np.argsort(-np.abs(terms), kind="stable"):
         settled[place] = math.fsum([total, *(-np.delete(settled, place))])
         if math.fsum(settled) == total:
@@ -173,7 +178,10 @@ def settle(terms: Floats, total: float) -> Floats:
 
 
 def _one_type(values: list[Any]) -> list[Any]:
-    """Return numbers as they are; all as text if any feature is a category, because a column has one type."""
+    """Return numbers unchanged, or all values as text if any feature is a category.
+
+    A column of a data frame has a single type.
+    """
     if all(isinstance(value, float) for value in values):
         return values
     return [_text(value) for value in values]

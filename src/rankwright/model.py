@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 class Ranking(NamedTuple):
-    """The documents of one query, best first."""
+    """The documents of a query, best first."""
 
     ids: list[Any]
     scores: Floats
@@ -42,14 +42,14 @@ class Ranking(NamedTuple):
 class Model:
     """Trees, the columns they were trained on, and the manifest with their provenance.
 
-    `rankwright.load` reads one; a fitted `Ranker` has one as ``model_``.
+    `rankwright.load` reads a model; a fitted `Ranker` has its model as ``model_``.
 
     Parameters
     ----------
     forest
         The trees.
     columns
-        Names of the columns of the data, and levels of the categorical ones.
+        Names of the columns of the data, and levels of the categorical columns.
     manifest
         The content of ``manifest.json``: parameters, objective, metrics, versions, curves, and the
         recipe of features within the query.
@@ -75,6 +75,7 @@ class Model:
         self.recipe = stored_recipe(manifest.get("within_query", {}), columns.feature_names)
         # Number of trees of each member of an average.
         self.members: list[int] = manifest.get("members", [])
+        # The manifest may come from anywhere, and the numbers become slices of the trees.
         whole = isinstance(self.members, list) and all(
             type(count) is int and count >= 0 for count in self.members
         )
@@ -125,13 +126,15 @@ class Model:
             sizes in row order. A model with features within the query needs them, unless X is a
             `RankingData` or has the query column of the training data.
         contributions
-            Return what each column adds to the score, and the expected score as the last column.
+            Return the amount that each column adds to the score, and the expected score as the last
+            column.
         calibrated
             Return expected labels, or probabilities of relevance, instead of scores; see
             `Ranker.calibrate`. They have the same order as the scores.
         threads
             Number of threads; all cores by default. The scores do not depend on it.
         """
+        # Errors come before the scores, because files may take long to read.
         calibration = self.require_calibration() if calibrated else None
         if calibrated and contributions:
             raise ValueError(
@@ -145,12 +148,14 @@ class Model:
                     "them."
                 )
             scores = self._scores_of_files(X, qid, n_threads)
-            return scores if calibration is None else calibration(scores)
-        matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
-        if contributions:
-            return self.forest.contributions(matrix, threads=n_threads)
-        scores = self.forest.predict(matrix, threads=n_threads)
-        return scores if calibration is None else calibration(scores)
+        else:
+            matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
+            if contributions:
+                return self.forest.contributions(matrix, threads=n_threads)
+            scores = self.forest.predict(matrix, threads=n_threads)
+        if calibration is None:
+            return scores
+        return calibration(scores)
 
     def predict_batches(
         self, path: Any, *, threads: int | None = None, show: Any = None, **options: Any
@@ -177,6 +182,7 @@ class Model:
 
         n_threads = available_threads(threads)
         files = self._files(path, options)
+        # Features within the query need all documents of a query, so the rows are grouped first.
         if self.recipe:
             data = stream_data(files, labelled=False, reference=self.columns, show=show or silent)
             yield data.ungroup(self.predict(data, threads=n_threads))
@@ -197,6 +203,7 @@ class Model:
 
         named = {name: self.manifest.get(f"{name}_column") for name in ("label", "qid")}
         named["drop"] = self.manifest.get("other_columns")
+        # The command line passes None for options that the user left out.
         given = {name: value for name, value in options.items() if value is not None}
         return DataFiles.of(path, **{"zero_based": self.columns.first_index == 0, **named, **given})
 
@@ -246,6 +253,7 @@ class Model:
         """
         from rankwright.explanation import check_rows, explain_pair
 
+        # All rows are encoded, because features within the query depend on the other documents.
         matrix = self.encode(X, qid=qid, group=group, threads=threads)
         check_rows(a, b, matrix.shape[0])
         rows = matrix[[a, b]]
@@ -264,18 +272,19 @@ class Model:
         shown = []
         for name, value in zip(self.feature_names, row.tolist(), strict=True):
             levels = self.columns.categories.get(name)
+            # A category that the training data did not have is missing, and stays NaN.
             if levels is not None and 0 <= value < len(levels):
                 value = levels[int(value)]
             shown.append(value)
         return shown
 
     def rank(self, features: Any, ids: Sequence[Any], *, threads: int | None = 1) -> Ranking:
-        """Rank the documents of one query.
+        """Rank the documents of a query.
 
         Parameters
         ----------
         features
-            One row per document, as for `predict`; all documents of the query.
+            A row per document, as for `predict`; all documents of the query.
         ids
             A name for each document, in the order of the rows: any values.
         threads
@@ -308,6 +317,7 @@ class Model:
             raise ValueError(
                 f"ids has {len(ids)} entries for {len(scores)} rows of features; give one per row."
             )
+        # A stable order keeps ties in the order that the caller gave.
         order = np.argsort(-scores, kind="stable")
         return Ranking([ids[row] for row in order.tolist()], scores[order])
 
@@ -340,12 +350,15 @@ class Model:
                 "Ranker(members=8)."
             )
         n_threads = available_threads(threads)
-        qid = self._known_qid(X) if qid is None and group is None else qid
+        if qid is None and group is None:
+            qid = self._trained_qid(X)
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
+        # This is a RankingData, which has its queries.
         if hasattr(X, "check_columns"):
             queries = X.queries.grouped()
         else:
             queries = Queries.of(matrix.shape[0], named_column(X, qid, "qid"), group)
+        # The trees of the members follow each other, each scaled for the average.
         stops = np.cumsum(counts).tolist()
         scores = np.array(
             [
@@ -354,7 +367,8 @@ class Model:
                 for count, stop in zip(counts, stops, strict=True)
             ]
         )
-        scores = scores if queries.order is None else scores[:, queries.order]
+        if queries.order is not None:
+            scores = scores[:, queries.order]
         means = np.add.reduceat(scores, queries.boundaries[:-1], axis=1) / queries.sizes
         spread: Floats = np.std(scores - np.repeat(means, queries.sizes, axis=1), axis=0, ddof=1)
         return np.asarray(queries.ungroup(spread))
@@ -375,6 +389,7 @@ class Model:
         n_threads = available_threads(threads)
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
         scores = np.zeros(matrix.shape[0])
+        # Each stage adds its own trees only, so all stages together cost a single prediction.
         for start in range(0, self.n_trees, every):
             stop = min(start + every, self.n_trees)
             scores = scores + self.forest.predict(matrix, threads=n_threads, start=start, stop=stop)
@@ -383,19 +398,24 @@ class Model:
     def importances(self) -> Floats:
         """Total gain of the splits on each column, as shares of 1."""
         gains = self.forest.importances("gain")
-        return gains / gains.sum() if gains.sum() > 0 else gains
+        # Trees without a split have no gain to share.
+        if gains.sum() <= 0:
+            return gains
+        shares: Floats = gains / gains.sum()
+        return shares
 
     def used_columns(self) -> NDArray[np.bool_]:
         """Return for each column of the data whether a tree uses it.
 
         A column counts as used if a feature within the query made from it is used.
         """
-        used = self.forest.importances("split") > 0
-        looked_at = used[: len(self.columns.feature_names)].copy()
+        is_split = self.forest.importances("split") > 0
+        used = is_split[: len(self.columns.feature_names)].copy()
         columns, targets = self.recipe.steps(self.columns.feature_names)
         for column, features in zip(columns.tolist(), targets, strict=True):
-            looked_at[column] |= used[features[features >= 0]].any()
-        return np.asarray(looked_at, dtype=np.bool_)
+            # A negative number stands for a kind of feature that the recipe does not have.
+            used[column] |= is_split[features[features >= 0]].any()
+        return np.asarray(used, dtype=np.bool_)
 
     def encode(
         self,
@@ -431,8 +451,11 @@ class Model:
                 "here."
             )
         if self.recipe and qid is None and group is None:
-            qid = self._known_qid(X)
-        matrix = self._given(X, [*leave_out, *([qid] if isinstance(qid, str) else [])])
+            qid = self._trained_qid(X)
+        ignored = list(leave_out)
+        if isinstance(qid, str):
+            ignored.append(qid)
+        matrix = self._given(X, ignored)
         if qid is None and group is None:
             if self.recipe:
                 raise ValueError(
@@ -441,6 +464,7 @@ class Model:
                     "per query)."
                 )
             return matrix
+        # We check the queries even if the model does not need them.
         queries = Queries.of(matrix.shape[0], named_column(X, qid, "qid"), group)
         if not self.recipe:
             return matrix
@@ -448,15 +472,20 @@ class Model:
         matrix = self.recipe.extended(
             matrix, names, queries.boundaries, order=order, threads=threads
         )
-        return matrix if order is None else matrix[np.argsort(order)]
+        if order is None:
+            return matrix
+        return matrix[np.argsort(order)]
 
-    def _known_qid(self, X: Any) -> str | None:
+    def _trained_qid(self, X: Any) -> str | None:
         """Return the query column of the training data if X is a data frame that has it."""
-        name = self.manifest.get("qid_column")
-        return name if name is not None and name in frame_columns(X) else None
+        name: str | None = self.manifest.get("qid_column")
+        if name is None or name not in frame_columns(X):
+            return None
+        return name
 
     def _given(self, X: Any, leave_out: Sequence[str] = ()) -> Any:
         """Turn rows into the matrix of the columns of the data."""
+        # A data frame like the training data may have columns that are not features.
         label, qid = self.manifest.get("label_column"), self.manifest.get("qid_column")
         labels = label if isinstance(label, list) else [label]
         ignored = [*labels, qid, *leave_out, *self.manifest.get("other_columns", [])]
@@ -501,6 +530,7 @@ def load(path: PathLike) -> Model:
     if source.is_dir() and has_model(in_run):
         source = in_run
     content, manifest = read_model(source)
+    # The hash holds for the trees, and the manifest may still be anything.
     try:
         columns = _columns(manifest)
         forest = load_engine(manifest["engine"]["name"]).load(content)
@@ -510,6 +540,7 @@ def load(path: PathLike) -> Model:
         ) from None
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from None
+    # These entries describe the files, and the next save writes its own.
     stored = ("format_version", "model_file", "model_sha256")
     try:
         model = Model(forest, columns, {k: v for k, v in manifest.items() if k not in stored})
@@ -526,6 +557,7 @@ def load(path: PathLike) -> Model:
 def _calibration(manifest: dict[str, Any]) -> Calibration | None:
     if manifest.get("calibration") is None:
         return None
+    # Few models are calibrated, and the others load faster without the import.
     from rankwright.calibration import Calibration
 
     return Calibration.of_manifest(manifest["calibration"])
@@ -556,8 +588,8 @@ def _columns(manifest: dict[str, Any]) -> Columns:
             "the manifest names a column twice, or categories of none; it was damaged."
         )
     levels = {}
-    for name, known in categories.items():
-        levels[name] = None if known is None else tuple(known)
+    for name, values in categories.items():
+        levels[name] = None if values is None else tuple(values)
     return Columns(list(names), levels, manifest["named"], manifest["first_index"])
 
 
@@ -565,7 +597,7 @@ def _is_texts(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def _is_levels(known: Any) -> bool:
-    return known is None or (
-        isinstance(known, list) and all(isinstance(level, str | int | float) for level in known)
+def _is_levels(values: Any) -> bool:
+    return values is None or (
+        isinstance(values, list) and all(isinstance(level, str | int | float) for level in values)
     )

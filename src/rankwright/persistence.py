@@ -23,7 +23,9 @@ from rankwright.support.files import PathLike, naming, read_plain, replacing, sy
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
+# The name of a manifest that waits until its trees are in place.
 _WAITING = f"{MANIFEST}.new"
+# Larger files are damaged or made to harm, because no training writes as much.
 _MOST_MANIFEST_BYTES = 1 << 28
 _MOST_MODEL_BYTES = 1 << 32
 # Characters of a file name, with at most four bytes each.
@@ -39,6 +41,7 @@ def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_n
         "model_sha256": hashlib.sha256(content).hexdigest(),
         **manifest,
     }
+    # We serialise before any file changes, because a value may be of a type that JSON lacks.
     description = (json.dumps(complete, indent=1, sort_keys=True, default=_plain) + "\n").encode()
     if target.suffix == ".zip":
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -48,6 +51,7 @@ def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_n
             )
         with replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in ((file_name, content), (MANIFEST, description)):
+                # A ZipInfo without a time makes the file the same for the same model.
                 archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
         return
     if target.exists() and not target.is_dir():
@@ -56,6 +60,7 @@ def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_n
         )
     is_new = not target.exists()
     target.mkdir(parents=True, exist_ok=True)
+    # Our new files would overwrite the manifest that an interrupted save has left.
     _complete_interrupted_save(target)
     new_files = {_WAITING: description, f"{file_name}.new": content}
     try:
@@ -65,6 +70,7 @@ def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_n
             with naming(target / name), open(target / name, "xb") as file:
                 file.write(data)
                 sync(file)
+        # From here on the new manifest can complete the model, whatever happens.
         os.replace(target / f"{file_name}.new", target / file_name)
     except BaseException:
         # The disk may be full, for example. Leave the old model, unless the trees were moved.
@@ -83,6 +89,7 @@ def read_model(path: PathLike) -> tuple[bytes, dict[str, Any]]:
     if not source.exists():
         raise FileNotFoundError(f"there is no model at {source}.")
     if source.is_dir():
+        # A reader may not be allowed to write, so it reads the new manifest where it waits.
         manifest = _interrupted_save(source)
         if manifest is None:
             if not (source / MANIFEST).exists():
@@ -99,6 +106,7 @@ def read_model(path: PathLike) -> tuple[bytes, dict[str, Any]]:
             )
         try:
             with zipfile.ZipFile(source) as archive:
+                # A small archive must not fill the memory.
                 limit = unpacked_limit(source.stat().st_size)
                 manifest = _parse(
                     source, _unpack(archive, MANIFEST, min(limit, _MOST_MANIFEST_BYTES), source)
@@ -107,6 +115,7 @@ def read_model(path: PathLike) -> tuple[bytes, dict[str, Any]]:
                 content = _unpack(archive, file_name, min(limit, _MOST_MODEL_BYTES), source)
         except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError, RuntimeError) as error:
             raise ValueError(f"{source} is not a saved model, or it is damaged: {error}.") from None
+    # The version comes before the hash: a newer format may have other fields.
     version = manifest.get("format_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ValueError(
@@ -129,13 +138,14 @@ def read_model(path: PathLike) -> tuple[bytes, dict[str, Any]]:
 def has_model(folder: PathLike) -> bool:
     """Return True if a folder holds a saved model.
 
-    A folder whose first save ended before it moved the trees does not.
+    If the first save to a folder ended before it moved the trees, the folder holds no model.
     """
     return (Path(folder) / MANIFEST).exists() or _interrupted_save(Path(folder)) is not None
 
 
 def _model_file(manifest: dict[str, Any], source: Path) -> str:
     name = manifest.get("model_file")
+    # A name with folders in it could lead to any file of the machine.
     is_name = isinstance(name, str) and len(name) <= _LONGEST_NAME and Path(name).name == name
     if not is_name or name in ("", ".", "..", MANIFEST):
         raise ValueError(
@@ -145,6 +155,7 @@ def _model_file(manifest: dict[str, Any], source: Path) -> str:
 
 
 def _unpack(archive: zipfile.ZipFile, name: str, most: int, source: Path) -> bytes:
+    # The size that the archive states may be wrong, so we ask for a byte more than we allow.
     with archive.open(name) as file:
         content = file.read(most + 1)
     if len(content) > most:
@@ -162,7 +173,10 @@ def _interrupted_save(folder: Path) -> dict[str, Any] | None:
         content = read_plain(folder / _model_file(manifest, folder), _MOST_MODEL_BYTES)
     except (OSError, ValueError):
         return None
-    return manifest if _belongs(content, manifest) else None
+    # Without the right hash the trees have not been moved yet, and the old manifest holds.
+    if not _belongs(content, manifest):
+        return None
+    return manifest
 
 
 def _complete_interrupted_save(folder: Path) -> None:
@@ -175,9 +189,10 @@ def _belongs(content: bytes, manifest: dict[str, Any]) -> bool:
 
 
 def _parse(file: Path, content: bytes | None = None) -> dict[str, Any]:
-    text = read_plain(file, _MOST_MANIFEST_BYTES) if content is None else content
+    if content is None:
+        content = read_plain(file, _MOST_MANIFEST_BYTES)
     try:
-        manifest = json.loads(text)
+        manifest = json.loads(content)
     except (ValueError, RecursionError):
         raise ValueError(
             f"{file}: the manifest is not valid JSON; it was truncated or damaged."

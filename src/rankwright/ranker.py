@@ -33,29 +33,29 @@ class Ranker(FittedRanker):
     ----------
     objective
         A name (``"yetiloss"``), a name with options (``"lambdamart(truncation=k+3)"``), a sum
-        (``"yetiloss + 0.5 queryrmse"``), an objective of `rankwright.objectives`, or ``"auto"``: yetiloss for the
-        metric with some queryrmse, less of it if fewer than 10 % of the documents are relevant, which measured best
-        (docs/defaults.md); or stochasticrank for a metric that selects documents.
+        (``"yetiloss + 0.5 queryrmse"``), an objective of `rankwright.objectives`, or ``"auto"``. This is yetiloss for
+        the metric with some queryrmse, or less of it if fewer than 10 % of the documents are relevant, because these
+        measured best (docs/defaults.md). For a metric that selects documents it is stochasticrank.
     metric
-        What to optimise and evaluate, or several, as a list or separated by spaces: the first is optimised and
-        decides about early stopping. ``"ndcg@10[margin]"`` reads the label ``margin``; ``"ndcg@10 + 0.3
-        ndcg@10[margin]"`` is a weighted sum, of which the objective optimises the first term.
+        The metric to optimise and evaluate, for example ``"ndcg@10"``, or several, as a list or separated by spaces:
+        the first is optimised and decides about early stopping. ``"ndcg@10[margin]"`` reads the label ``margin``.
+        ``"ndcg@10 + 0.3 ndcg@10[margin]"`` is a weighted sum; the objective optimises its first term.
     engine
-        Which library grows the trees: ``"lightgbm"``, or ``"xgboost"`` (the extra ``xgboost``), which also trains on
+        The library that grows the trees: ``"lightgbm"``, or ``"xgboost"`` (the extra ``xgboost``), which also trains on
         several machines. XGBoost bounds leaves by curvature: ``min_child_samples`` counts rows of mean curvature.
     within_query
-        Features within the query, added to the columns: one or several of ``"rank"``, ``"z"``, ``"gap"``, ``"share"``,
-        ``"mean"`` and ``"max"`` for all columns, or a dict of them by column; see `rankwright.WithinQuery`. The model
-        then scores all documents of a query together, so that ``predict`` needs ``qid``.
+        Features within the query, added to the columns: any of ``"rank"``, ``"z"``, ``"gap"``, ``"share"``, ``"mean"``
+        and ``"max"`` for all columns, or a dict of them by column; see `rankwright.WithinQuery`. The model then scores
+        all documents of a query together, so ``predict`` needs ``qid``.
     n_estimators
         Number of trees.
     learning_rate
-        Factor of each tree. None leaves it to the data. With full leaf values it starts at 0.03 and is steered from
-        tree to tree, up while the two halves of the queries agree about the leaves and down where they do not, between
-        0.005 and 0.12. With diagonal ones, with Langevin boosting or with fewer than 20 queries it depends on the rows
-        of the training data, 0.06 for ten thousand and 0.1 for eighty thousand. For an objective without curvature,
-        which takes steps as long as its gradient, it is 0.03 times that divided by the gradient's root mean square at
-        the start, so that it does not depend on the metric's scale.
+        Factor of each tree. None chooses it by the data. With full leaf values it starts at 0.03 and is steered from
+        tree to tree between 0.005 and 0.12: up while the two halves of the queries agree about the leaves, and down
+        while they do not. With diagonal leaf values, with Langevin boosting or with fewer than 20 queries it depends on
+        the rows of the training data, for example 0.06 for ten thousand and 0.1 for eighty thousand. An objective
+        without curvature takes steps as long as its gradient. For it, the value is 0.03 times the value by rows,
+        divided by the gradient's root mean square at the start, so that it does not depend on the metric's scale.
     num_leaves
         Leaves of a tree. None chooses by the rows of the training data: 16 for ten thousand, twice as many for four
         times as many rows, 64 at most.
@@ -64,38 +64,38 @@ class Ranker(FittedRanker):
     reg_lambda
         L2 regularisation of leaf values; the ridge of ``leaf_values="full"``.
     subsample_queries, subsample, colsample
-        Share of the queries, of the rows and of the columns that a tree is grown from. ``subsample=None`` is 1 where
-        queries have random weights (see the next), and 0.7 otherwise. ``colsample=None`` is 0.7; with features within
-        the query as much less as makes the number of columns the same as without them.
+        Share of the queries, of the rows and of the columns that a tree is grown from. ``subsample=None`` is 1 if
+        queries have random weights (see ``bagging_temperature``), and 0.7 otherwise. ``colsample=None`` is 0.7. With
+        features within the query it is smaller, so that a tree gets as many columns as without them.
     bagging_temperature
-        Queries count with random weights when a tree is grown, drawn anew for each: (-log u)^bagging_temperature with u
-        between 0 and 1. 1 is the Bayesian bootstrap, 0 weighs all alike. Full leaf values are solved with equal weights
-        nevertheless. None is 0.7 with full leaf values if ``subsample`` is left open too and 10 % of the documents are
-        relevant, otherwise 0.
+        Queries count with random weights when a tree is grown. Each tree draws new weights
+        (-log u)^bagging_temperature with u between 0 and 1. 1 is the Bayesian bootstrap, and 0 gives all queries the
+        same weight. Full leaf values are still solved with equal weights. None is 0.7 with full leaf values if
+        ``subsample`` is None too and 10 % of the documents are relevant, otherwise 0.
     leaf_values
         ``"diagonal"``: each leaf by its own gradient and curvature, as the engine does it. ``"full"``: all leaves
         of a tree solved together with the objective's full curvature between them. ``"auto"``: full with the
-        objective ``"auto"``, where it has curvature, weights are the same within each query and ``engine_params`` do
+        objective ``"auto"``, if it has curvature, weights are the same within each query and ``engine_params`` do
         not need the engine's own values; otherwise diagonal.
     early_stopping_rounds
-        Stop this many trees after the one that the model would end with by ``stopping_rule``, which watches the first
+        Stop this many trees after the tree that the model would end with by ``stopping_rule``, which watches the first
         metric on the first evaluation set.
     early_stopping
         ``"valid"``: the first evaluation set is watched. ``"cv"``: five folds of the queries choose the number of trees
         by ``stopping_rule``, trees scaled to the rows, and then all queries train; ``early_stopping_rounds`` may be
         left out.
     stopping_rule
-        Which tree the model ends with under early stopping: ``"within_error"``, the last one whose difference from the
-        best is within one standard error, query by query, or within 1.5 of them with a steered learning rate;
-        ``"best"``, the best one, which is the luckiest of many.
+        The tree that the model ends with under early stopping. ``"within_error"``: the last tree with a difference from
+        the best within a standard error, query by query, or within 1.5 standard errors with a steered learning rate.
+        ``"best"``: the best tree, which is the luckiest of many.
     refit
-        Give the validation queries back: once early stopping has chosen the number of trees, train once more on the
-        queries of training and of the first evaluation set together, with as many more trees as there are more rows (at
-        most ``n_estimators``). ``evals_result_`` and ``stopping_`` are those of the first training.
+        Use the validation queries for training too: after early stopping has chosen the number of trees, train once
+        more on the queries of training and of the first evaluation set together, with as many more trees as there are
+        more rows (at most ``n_estimators``). ``evals_result_`` and ``stopping_`` come from the first training.
     members
-        Average this many models: each has another seed and leaves out another part of the queries, whose scores by it
-        are in ``out_of_sample_``. Their trees are one forest, and `spread` tells how far they differ. Curves are those
-        of the first member.
+        Average this many models: each has another seed and leaves out another part of the queries, and its scores of
+        that part are in ``out_of_sample_``. The model has the trees of all of them, and `spread` returns how far they
+        differ. Curves are the curves of the first member.
     langevin
         Langevin boosting (SGLB): noise in the gradients and shrinking of earlier trees, for global optima.
     diffusion_temperature, shrink_rate
@@ -105,24 +105,24 @@ class Ranker(FittedRanker):
         exp(-β L) with β = N * diffusion_temperature, so the same value is colder on more data. The product of
         ``shrink_rate``, the learning rate and the number of trees may be up to about 30.
     leaf_noise
-        ``"shared"``: splits and leaf values see the same noise. ``"independent"``: leaf values get a draw of
+        ``"shared"``: splits and leaf values get the same noise. ``"independent"``: leaf values get a draw of
         their own, as in the SGLB algorithm; they are then computed by the training instead of the engine.
     position_ridge, position_smoothness
         L2 regularisation of the position bias that ``fit(position=...)`` learns, and of the differences between
-        neighbouring positions, both in documents: 1 counts as much as one document.
+        neighbouring positions, both in documents: 1 counts as much as a single document.
     position_limit
-        Positions from this one on share one bias.
+        This position and all later positions share a bias.
     random_state
-        Seed. The same seed gives the same model, for any number of threads: gradients are rounded to 2^-28 of the
-        largest, so that the engine's sums are exact. None draws one.
+        Seed. The same seed gives the same model, for any number of threads, because gradients are rounded to 2^-28 of
+        the largest, so that the engine's sums are exact. None draws a seed.
     n_jobs
-        Number of threads; None or -1 for all cores. Small data, up to 300 000 values, are trained in one.
+        Number of threads; None or -1 for all cores. Small data, up to 300 000 values, are trained in 1 thread.
     checkpoint
         A folder: training is saved there every 100 trees or 60 seconds, and the same ``fit`` resumes from there
-        after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. Where
+        after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. If
         ``engine_params`` sample at each node of a tree, it resumes from the last multiple of twenty trees.
     verbose
-        1 shows progress, 2 also the best value, the speed and the objective's share of the time, 0 nothing.
+        0 is silent, 1 shows progress, and 2 also the best value, the speed and the objective's share of the time.
     engine_params
         Further parameters of the engine, by its own names or their aliases (``reg_alpha``, ``min_child_weight``).
         ``max_bin``, the number of values that a column is reduced to, is chosen by the rows of the training data unless
@@ -131,21 +131,21 @@ class Ranker(FittedRanker):
     Attributes
     ----------
     best_iteration_ : int
-        Trees in the model, those of ``init_model`` included: the last stage of ``staged_predict``. With early stopping
-        it ends with the one that ``stopping_rule`` chose.
+        Trees in the model, including the trees of ``init_model``: the last stage of ``staged_predict``. With early
+        stopping the model ends with the tree that ``stopping_rule`` chose.
     stopping_ : dict or None
         With early stopping the ``rule``, the iterations ``best_iteration`` and ``chosen_iteration``, and how flat the
         curve is: between them the ``difference`` of the metric and its standard ``error`` over queries, and the
         iteration ``last_within_error``, the last within so many ``standard_errors`` of the best, whatever the rule.
     learning_rate_, num_leaves_, max_bin_, subsample_, colsample_, bagging_temperature_, leaf_values_
-        What was used where the parameter left the choice; the learning rate is that of the first tree.
+        The values in use, also for parameters that left the choice; ``learning_rate_`` is the rate of the first tree.
     out_of_sample_ : ndarray or None
         With several members, the score of each training row by the member that did not train on its query, in the order
         of the rows given (of a `RankingData`: its own). None otherwise, and in a loaded model.
     learning_rates_ : list
-        Learning rate of each iteration of this training in the model; those of ``init_model`` are not among them.
+        Learning rate of each iteration of this training in the model, without the iterations of ``init_model``.
     evals_result_ : dict
-        Metrics of each evaluation set after each iteration of this training, those past the best one included:
+        Metrics of each evaluation set after each iteration of this training, also after the best iteration: for example
         ``evals_result_["valid_0"]["ndcg@10"]``. The model's own value is at ``len(learning_rates_) - 1``, with early
         stopping at ``stopping_["chosen_iteration"] - 1``.
     feature_importances_ : ndarray
@@ -155,11 +155,11 @@ class Ranker(FittedRanker):
         Columns of the training data, without the features within the query.
     position_bias_ : dict
         The bias found for each column of ``position``: a dict of its values (positions, relative to the first, or
-        categories, relative to the most frequent one), as an amount of score. Empty without ``position``.
+        categories, relative to the most frequent category), as an amount of score. Empty without ``position``.
     examination_ : dict
-        How likely documents are looked at, for the same columns and values: click rates relative to those of the
-        first position, or of the most frequent category, of documents that are alike. Columns and values of which the
-        clicks say nothing are left out. `docs/bias.md` says how it differs from ``position_bias_``.
+        How likely documents are looked at, for the same columns and values: click rates relative to the rates of the
+        first position, or of the most frequent category, for documents that are alike. Columns and values are left out
+        if the clicks do not determine them. `docs/bias.md` says how it differs from ``position_bias_``.
     interrupted_ : bool
         True if Ctrl-C ended the training; the model has the trees up to then.
     times_ : dict
@@ -285,8 +285,8 @@ class Ranker(FittedRanker):
             name columns, by default ``label`` and ``qid``; see `stream_data` for more.
         pairs, document
             Preferences to learn from, as in `RankingData`, alone or beside labels. They need an
-            objective for pairs, for example ``"ranknet(pairs)"``; ``"auto"`` becomes this one if
-            there are no labels.
+            objective for pairs, for example ``"ranknet(pairs)"``; ``"auto"`` becomes this objective
+            if there are no labels.
         position
             The position of each document when its label, a click, was observed: an array of
             positions from 1, or the name of a column or field. Scores plus a bias of each position
@@ -303,30 +303,31 @@ class Ranker(FittedRanker):
             Divide the weights of clicked documents by their mean.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)``, of `RankingData` or of paths to stream, or a
-            single one of them; a data frame alone if ``y`` and ``qid`` name columns. For curves of
-            the training, the `RankingData` that is trained on may be among them, at no cost of
-            memory.
+            single set; a data frame alone if ``y`` and ``qid`` name columns. For curves of the
+            training, the `RankingData` that is trained on may be among them, at no cost of memory.
         eval_group
             Sizes of the queries of each evaluation set, if the sets are pairs ``(X, y)``: the form
             of LightGBM and PyTerrier.
         init_model
-            A fitted Ranker, or the path of a saved one, to add trees to.
+            A fitted Ranker, or the path of a saved model, to add trees to.
         callbacks
-            Functions to call with a `Progress` after each tree; training stops when one returns
-            True. If a training has several passes, ``progress.stage`` names them. The folds of
-            ``early_stopping="cv"`` do not call them.
+            Functions to call with a `Progress` after each tree; training stops when a function
+            returns True. If a training has several passes, ``progress.stage`` names them. The folds
+            of ``early_stopping="cv"`` do not call them.
         cluster
             Train on several machines with ``engine="xgboost"``: a Dask client, the address of a
-            scheduler, a number of workers to start on this machine, ``"local"`` for one worker per
+            scheduler, a number of workers to start on this machine, ``"local"`` for a worker per
             core, or a `Cluster`. ``X`` may then also be a folder or pattern of Parquet files that
             the workers can open (``y`` and ``qid`` name columns, by default ``label`` and ``qid``),
             or Dask collections. The model is the same for any number of workers.
         """
+        # Mistakes in arguments are found first, because reading the data may take long.
         earlier = _fitted(init_model)
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_plan(self.get_params(deep=False))
         check_callbacks(callbacks)
         _check_watched(plan, eval_set)
+        # On a cluster the workers read the data, and this process only directs them.
         if cluster is not None:
             return self._fit_on(
                 cluster,
@@ -347,11 +348,13 @@ class Ranker(FittedRanker):
         clicks = ClickColumns.of(position, propensity, clip, self_normalised)
         # A refit trains on the first evaluation set too, so it needs the columns about clicks.
         fields = clicks.named if self.refit else {}
+        # New data often have these columns too, so the model has to know that it ignores them.
         not_features = list(clicks.named.values())
         if isinstance(document, str):
             not_features.append(document)
         times, show = no_times(), ReadingBar(self.verbose)
         with announcing(show_notice(self.verbose)), timed(times, "preparation"):
+            # Further trees need the columns and the category codes of the earlier trees.
             reference = None if earlier is None else earlier.columns_
             data = ranking_data(
                 X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields, show
@@ -361,7 +364,7 @@ class Ranker(FittedRanker):
             if earlier is not None:
                 earlier.model_.check_same_recipe(recipe)
             sets = evaluation_sets(eval_set, data, y, qid, eval_group, not_features, fields, show)
-        # A Ctrl-C waits until the model is taken over; the training allows it where work is long.
+        # A Ctrl-C waits until the model is taken over; the training allows it while work is long.
         with deferred_interrupts() as interrupts:
             training = Training(
                 plan=plan,
@@ -375,6 +378,7 @@ class Ranker(FittedRanker):
                 interrupts=interrupts,
             )
             fitted = train(training)
+            # The data are grouped by query, and users want the scores in the order of their rows.
             scores = fitted.out_of_sample
             if scores is not None and data is not X:
                 scores = data.ungroup(scores)
@@ -395,7 +399,11 @@ class Ranker(FittedRanker):
         callbacks: Sequence[Callable[[Progress], object]] | None,
         **arguments: Any,
     ) -> Self:
-        """Train on several machines; further arguments are checked because only one can do them."""
+        """Train on several machines.
+
+        Further arguments are passed on to be refused, because they need a single machine.
+        """
+        # The extra for clusters may not be installed.
         from rankwright.cluster.training import train_on
 
         model, objective = train_on(
@@ -420,6 +428,7 @@ def _columns(
         "qid_column": _names(X, qid),
         "other_columns": not_features,
     }
+    # Files have names even if the arguments leave them to their defaults.
     if is_path(X) and data.named:
         labels = list(data.label_names)
         columns["label_column"] = labels[0] if len(labels) == 1 else labels
@@ -431,12 +440,17 @@ def _names(X: Any, value: Any) -> Any:
     """Return the value if it is the name of a column or a list of names, otherwise None."""
     if isinstance(value, str):
         return value
-    return list(value) if names_columns(value, frame_columns(X)) else None
+    if not names_columns(value, frame_columns(X)):
+        return None
+    return list(value)
 
 
 def _check_watched(plan: Plan, eval_set: Any) -> None:
     """Raise ValueError if early stopping has no evaluation set to watch."""
-    strategy = plan.strategy.each if isinstance(plan.strategy, Members) else plan.strategy
+    strategy = plan.strategy
+    if isinstance(strategy, Members):
+        strategy = strategy.each
+    # Folds are watched on the queries that they leave out.
     if plan.patience is None or isinstance(strategy, AfterFolds):
         return
     if eval_set is None or (isinstance(eval_set, list | tuple) and len(eval_set) == 0):
@@ -453,6 +467,7 @@ def _fitted(init_model: Any) -> Ranker | None:
         raise ValueError(
             f"init_model must be a fitted Ranker or the path of a saved one; got {init_model!r}."
         )
-    earlier = init_model if isinstance(init_model, Ranker) else Ranker.load(init_model)
-    check_is_fitted(earlier)
-    return earlier
+    if not isinstance(init_model, Ranker):
+        return Ranker.load(init_model)
+    check_is_fitted(init_model)
+    return init_model

@@ -34,7 +34,7 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     features
-        One or several of these for all columns but the categorical ones, for example ``"rank"`` or
+        One or several of these for all columns that are not categorical, for example ``"rank"`` or
         ``["rank", "z"]``, or a dict of them by column, for example ``{"bm25": ["rank", "gap"]}``.
 
     Examples
@@ -66,6 +66,7 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("features is None; name at least one, such as 'rank'.")
         self.recipe_ = read_recipe(self.features, self.columns_, "features")
         self.n_features_in_ = len(names)
+        # After a second fit on an array, the names of an earlier data frame must be gone.
         if named:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -83,6 +84,7 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Which rows belong together: an id per row in any order, or sizes in row order.
         """
         check_is_fitted(self)
+        # scikit-learn's checks of estimators expect this message.
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if not self.columns_.named and len(shape) == 2 and shape[1] != self.n_features_in_:
             raise ValueError(
@@ -95,7 +97,10 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         matrix = self.recipe_.extended(
             matrix, self.columns_.feature_names, queries.boundaries, order=order
         )
-        return matrix if order is None else matrix[np.argsort(order)]
+        if order is None:
+            return matrix
+        # The features are computed query by query, and the caller's order is restored.
+        return matrix[np.argsort(order)]
 
     def fit_transform(
         self, X: Any, y: Any = None, *, qid: Any = None, group: ArrayLike | None = None
@@ -114,6 +119,7 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if input_features is None:
             return np.array([*names, *self.recipe_.names], dtype=object)
         given = [str(name) for name in input_features]
+        # scikit-learn's checks of estimators expect these messages too.
         if len(given) != len(names):
             raise ValueError(
                 f"input_features should have length equal to number of features ({len(names)}), got "
@@ -121,12 +127,13 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self.columns_.named and given != names:
             raise ValueError("input_features is not equal to feature_names_in_")
+        # The names of the features begin with the names that an earlier step gave to the columns.
         renamed = dict(zip(names, given, strict=True))
         sources = tuple((renamed[name], kinds) for name, kinds in self.recipe_.sources)
         return np.array([*given, *Recipe(sources).names], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what this transformer takes."""
+        """Return the data that this transformer takes, for scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True

@@ -1,4 +1,4 @@
-"""Check arguments that users pass, and say in one sentence what was expected."""
+"""Check arguments that users pass, and say in a single sentence which values are expected."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class ArgumentError(ValueError):
     argument
         Name of the argument.
     reason
-        The text after the name: what is wrong, or how the argument removes the problem.
+        The text after the name: the mistake, or how the argument removes the problem.
     problem
-        The text before the name: what is wrong elsewhere, for example in a file.
+        The text before the name: a mistake elsewhere, for example in a file.
 
     Examples
     --------
@@ -35,6 +35,7 @@ class ArgumentError(ValueError):
     """
 
     def __init__(self, argument: str, reason: str, *, problem: str = "") -> None:
+        # Exceptions are pickled with these arguments when they cross processes.
         super().__init__(argument, reason)
         self.argument = argument
         self.reason = reason
@@ -57,6 +58,7 @@ def located(place: object, error: ValueError) -> ValueError:
     'a.csv: row 3 is empty.'
     """
     if isinstance(error, ArgumentError):
+        # The name of the argument stays apart, so that a front end can still write its option.
         problem = f"{place}: {error.problem}".rstrip()
         return ArgumentError(error.argument, error.reason, problem=problem)
     return ValueError(f"{place}: {error}")
@@ -128,12 +130,13 @@ def fraction(name: str, value: Any) -> float:
 
 
 def choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
-    """Raise ArgumentError if the value is not one of those allowed.
+    """Raise ArgumentError if the value is not allowed.
 
     Examples
     --------
     >>> choice("ties", "mean", ["mean", "worst"])
     """
+    # We read an iterator only once, because the error lists the values again.
     choices = list(allowed)
     if value not in choices:
         expected = ", ".join(map(repr, choices))
@@ -153,9 +156,9 @@ def _within(value: Any, least: float | None, most: float | None) -> bool:
 
 def _limits(least: float | None, most: float | None) -> str:
     """Return for example `` from 1 to 10``, for the sentence of the error."""
-    text = ""
+    text, upper = "", "up to"
     if least is not None:
-        text += f" from {least}"
+        text, upper = f" from {least}", "to"
     if most is not None:
-        text += f" to {most}" if least is not None else f" up to {most}"
+        text += f" {upper} {most}"
     return text

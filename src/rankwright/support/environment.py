@@ -13,7 +13,7 @@ from typing import Any
 
 
 def environment(packages: Sequence[str]) -> dict[str, Any]:
-    """Describe Python, packages (None for one that is not installed) and the machine.
+    """Describe Python, packages (None if a package is not installed) and the machine.
 
     Examples
     --------
@@ -32,15 +32,19 @@ def environment(packages: Sequence[str]) -> dict[str, Any]:
 
 
 def memory_bytes() -> int:
-    """Return the memory that this process may use, by the machine or by its container; 0 if it is not known.
+    """Return the memory that this process may use, by the machine or by its container.
+
+    The result is 0 if the system does not say.
 
     Examples
     --------
     >>> memory_bytes() >= 0
     True
     """
+    limits = []
     gigabytes = _memory_gb()
-    limits = [] if gigabytes is None else [int(gigabytes * 2**30)]
+    if gigabytes is not None:
+        limits.append(int(gigabytes * 2**30))
     # Without a container there is no file, and a container without a limit has the text "max".
     with suppress(OSError, ValueError):
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
@@ -62,6 +66,7 @@ def _processor() -> str:
         match = re.search(r"model name\s*:\s*(.+)", text)
     if match:
         return match.group(1)
+    # The name of the processor may be empty, but the architecture is always there.
     return platform.processor() or platform.machine()
 
 

@@ -1,4 +1,7 @@
-"""Files that are written complete or not at all (a hidden file, flushed to disk, then renamed), and text, also gzip."""
+"""Write files complete or not at all, and read text files, also gzip.
+
+A new file is written under a hidden name, flushed to disk and then renamed.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ PathLike = str | os.PathLike[str]
 _GZIP_MAGIC = b"\x1f\x8b"
 _READ_BYTES = 1 << 20
 _PART = re.compile(r"\.[0-9a-f]{8}\.part$")
-# Compression shrinks text of numbers to a tenth, or to a fiftieth if most numbers are equal. A file that unpacks to far
-# more was made to harm.
+# Compression shrinks text of numbers to a tenth, or to a fiftieth if most numbers are equal. A file
+# that unpacks to far more was made to harm.
 UNPACKED_FREELY = 1 << 28  # bytes that any file may unpack to
 UNPACKED_RATIO = 200  # larger files may unpack to this many times their size
 UNPACKED_MOST = 1 << 36  # bytes that no file may exceed
@@ -29,6 +32,7 @@ UNPACKED_MOST = 1 << 36  # bytes that no file may exceed
 def is_path(X: Any) -> bool:
     """Return True if data is given as files: a path, a pattern, or a list of them."""
     if isinstance(X, list | tuple):
+        # A list of rows is data, and so is an empty list.
         return len(X) > 0 and all(isinstance(item, str | os.PathLike) for item in X)
     return isinstance(X, str | os.PathLike)
 
@@ -39,27 +43,31 @@ def require_arrow() -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         raise ImportError(
-            'Parquet and CSV need pyarrow, which is not installed: pip install "rankwright[tables]". LETOR text, '
-            "arrays and data frames need no extra."
+            "Parquet and CSV need pyarrow, which is not installed: pip install "
+            '"rankwright[tables]". LETOR text, arrays and data frames need no extra.'
         ) from None
 
 
 def part_of(path: PathLike) -> Path:
     """Return a new hidden name in the folder of ``path``, for a file that will replace it."""
     target = Path(path)
+    # A random name keeps two processes that write the same file apart.
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove the incomplete files of a process that was killed while it replaced a folder, or files in it.
+    """Remove incomplete files of a process that was killed while it replaced a folder or its files.
 
-    The caller holds the lock of the folder (`rankwright.support.locks`), so no other process writes there.
+    The caller holds the lock of the folder (`rankwright.support.locks`), so no other process writes
+    there.
     """
     target = folder.resolve()
+    # The name of the folder may hold signs of a pattern, so we compare it as text.
     beside = [
         path for path in target.parent.glob(".*.part") if path.name.startswith(f".{target.name}.")
     ]
     for part in [*beside, *target.glob(".*.part")]:
+        # Users may have hidden files with this ending; ours have eight digits before it.
         if not _PART.search(part.name):
             continue
         if part.is_dir() and not part.is_symlink():
@@ -72,15 +80,18 @@ def remove_parts(folder: Path) -> None:
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a file that replaces ``path`` when it is complete; with gzip if the name ends in ``.gz``.
 
-    A link is replaced, and the file that it points to stays. Pipes and devices, for example ``/dev/stdout``, are
-    written to directly because a file in their place would be of no use.
+    A link is replaced, and the file that it points to stays. Pipes and devices, for example
+    ``/dev/stdout``, are written to directly because a file in their place would be of no use.
     """
     target = Path(path)
     special = target.exists() and not target.is_file() and not target.is_dir()
-    part = target if special else part_of(target)
+    # Mode "x" never follows a link that was put there.
+    part, mode = part_of(target), "xb"
+    if special:
+        part, mode = target, "wb"
     with naming(path, part):
         try:
-            with open(part, "wb" if special else "xb") as file:
+            with open(part, mode) as file:
                 if target.suffix == ".gz":
                     # We leave out time and name, so that equal content gives equal bytes.
                     with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
@@ -92,15 +103,17 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
             if not special:
                 os.replace(part, target)
         finally:
+            # After an error the incomplete file goes, and the old file stays.
             if not special:
                 part.unlink(missing_ok=True)
 
 
 @contextmanager
 def naming(path: PathLike, part: Path | None = None) -> Iterator[None]:
-    """Add the name of this file to errors of the operating system without a name, for example of a full disk.
+    """Add the name of this file to errors of the operating system that have no name.
 
-    Errors that name ``part``, the incomplete file, get the name of this file too.
+    A full disk is an example. Errors that name ``part``, the incomplete file, get the name of this
+    file too.
 
     Examples
     --------
@@ -112,8 +125,9 @@ def naming(path: PathLike, part: Path | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        replaceable = {None} if part is None else {None, str(part)}
-        if error.errno is None or error.filename not in replaceable:
+        names_part = part is not None and error.filename == str(part)
+        # An error about another file keeps its own name.
+        if error.errno is None or not (error.filename is None or names_part):
             raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
@@ -132,11 +146,13 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
             with naming(target), open(part, "xb") as file:
                 file.write(content)
                 sync(file)
+        # Every file is complete on disk now, so a full disk cannot leave half of them.
         for target, part in parts.items():
             os.replace(part, target)
     except BaseException:
         for part in parts.values():
             part.unlink(missing_ok=True)
+        # Another process may use a folder that we made, so we remove only the empty ones.
         for folder in new_folders:
             if folder.exists() and not any(folder.iterdir()):
                 folder.rmdir()
@@ -172,7 +188,11 @@ def check_unpacked(path: PathLike, length: int, remedy: str) -> None:
 
 
 def read_plain(path: PathLike, most: int) -> bytes:
-    """Read a file of at most this many bytes; a pipe, a device or a larger file is a ValueError, without waiting."""
+    """Read a file of at most this many bytes.
+
+    Raise ValueError for a pipe, a device or a larger file, without waiting.
+    """
+    # Opening a pipe would wait for its writer, so we ask the system not to block.
     descriptor = os.open(
         path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     )
@@ -207,20 +227,23 @@ def read_text(path: PathLike) -> bytearray:
 
 
 def unpacked_blocks(path: PathLike, size: int = _READ_BYTES) -> Iterator[tuple[bytes, int]]:
-    """Yield the content of a file in blocks, decompressed if it is gzip, each with the bytes of the file read so far.
+    """Yield the content of a file in blocks, decompressed if it is gzip.
 
-    Raise ValueError, with the name of the file, if it is damaged or if gzip unpacks to far more than its size.
+    Each block comes with the bytes of the file read so far. Raise ValueError, with the name of the
+    file, if it is damaged or if gzip unpacks to far more than its size.
     """
     with open(path, "rb") as file:
         if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
             raise ValueError(f"{path} is a device, which may never end; give a file or a pipe.")
         packed = os.fstat(file.fileno()).st_size
+        # The content decides, because names do not always end in .gz.
         is_gzip = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
         stream = gzip.GzipFile(fileobj=file) if is_gzip else file
         length = 0
         try:
             while block := stream.read(size):
                 length += len(block)
+                # We check each block, because the size that a gzip file states may be a lie.
                 if is_gzip and length > unpacked_limit(packed):
                     raise ValueError(
                         f"{path} unpacks to more than {length >> 20} MB, which is more than "

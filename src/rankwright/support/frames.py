@@ -45,6 +45,7 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     >>> as_frame([[1, 2]]) is None
     True
     """
+    # Most data are arrays, and for them we avoid the slow import.
     if isinstance(X, np.ndarray | list | tuple):
         return None
     import narwhals as nw

@@ -20,8 +20,8 @@ class Interrupts(list[Any]):
     def allowed(self) -> Iterator[None]:
         """Let Ctrl-C take effect at once in this block, for work that may take long.
 
-        A Ctrl-C that has arrived before takes effect now. After the first one, further ones wait
-        again: they must not interrupt the code that deals with the first.
+        A Ctrl-C that has arrived before takes effect now. After the first Ctrl-C, further ones wait
+        again, because they must not interrupt the code that deals with the first.
         """
         self._at_once = True
         try:
@@ -35,6 +35,7 @@ class Interrupts(list[Any]):
         if not self._at_once:
             self.append((number, frame))
             return
+        # The handler may raise KeyboardInterrupt, and the code that catches it must not be hit again.
         self._at_once = False
         assert self._handler is not None
         self._handler(number, frame)
@@ -76,6 +77,7 @@ def deferred_interrupts() -> Iterator[Interrupts]:
     try:
         yield interrupts
     finally:
+        # Several Ctrl-Cs mean the same, so the old handler is called once.
         signal.signal(signal.SIGINT, handler)
         if interrupts:
             handler(*interrupts[0])

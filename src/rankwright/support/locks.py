@@ -1,4 +1,4 @@
-"""Locks on folders: if two processes want to write to one folder, the second is told about the first."""
+"""Locks on folders: if two processes want to write to a folder, the second is told about the first."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _UNSUPPORTED = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
 def locked_folder(folder: Path, purpose: str) -> Iterator[None]:
     """Hold the lock of a folder, which need not exist.
 
-    Raise ValueError, with the name of the holder, if the lock is taken. The operating system holds the lock on a hidden
-    file beside the folder, so the lock ends with its process, however the process ends. Threads of one process exclude
-    each other too.
+    Raise ValueError, with the name of the holder, if the lock is taken. The operating system holds
+    the lock on a hidden file beside the folder, so the lock ends with its process, however the
+    process ends. Threads of the same process exclude each other too.
 
     Parameters
     ----------
@@ -71,10 +71,12 @@ def locked_folder(folder: Path, purpose: str) -> Iterator[None]:
 
 def _acquire(file: Path, folder: Path) -> FileLock:
     """Lock a file; raise ValueError if another process or thread has it."""
+    # We do not wait, because the holder may train for hours.
     lock = FileLock(file, timeout=0)
     try:
         lock.acquire()
     except Timeout:
+        # The holder may not have written its name yet.
         holder = "another process"
         with suppress(OSError):
             holder = file.read_text(errors="replace")[:1000] or holder
@@ -84,6 +86,7 @@ def _acquire(file: Path, folder: Path) -> FileLock:
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
+        # Without locks training is still possible, so this is a warning.
         _LOG.warning(
             "%s cannot be locked (%s): let no two trainings write to it at once",
             folder,

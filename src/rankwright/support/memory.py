@@ -8,7 +8,9 @@ from contextlib import suppress
 
 
 def release_memory() -> None:
-    """Return freed memory, because the allocator of Linux keeps much of it after large arrays of many sizes.
+    """Return freed memory to the system.
+
+    The allocator of Linux would keep much of it after large arrays of many sizes.
 
     Examples
     --------

@@ -1,12 +1,14 @@
-"""The text form of metrics and objectives: ``ndcg(gain=linear)@10``, ``yetiloss(neighbours=3) + 0.5 n^-0.5 queryrmse``.
+"""The text form of metrics and objectives.
+
+Examples are ``ndcg(gain=linear)@10`` and ``yetiloss(neighbours=3) + 0.5 n^-0.5 queryrmse``:
 
     text    = term {"+" term}
     term    = [factor] ["n^" power] name ["(" [option {"," option}] ")"] ["@" cutoff] ["[" label "]"]
     option  = key "=" value, or the key alone of an option that is True or False
     value   = a number, True, False, None, text, or 'quoted text' in single or double quotes
 
-A factor and a power are followed by a space or ``*``. Names are read without regard to case. The time is linear in the
-length of the text: no regular expression here can backtrack.
+A factor and a power are followed by a space or ``*``. Names are read without regard to case. The
+time is linear in the length of the text, because no regular expression here can backtrack.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
+# Possessive quantifiers (with a second +) never give signs back, so that reading takes linear time.
 _NUMBER = r"(?:\d++\.?+\d*+|\.\d++)(?:e-?+\d++)?+"
 _TIMES = r"(?:\s*+\*\s*+|\s++)"
 _FACTOR = re.compile(rf"({_NUMBER}){_TIMES}")
@@ -58,7 +61,7 @@ class Notation:
     noun
         What the values are called in errors.
     example
-        How to write one, for errors.
+        How to write such a value, for errors.
     reserved
         Names that no class may have.
     hidden
@@ -86,15 +89,20 @@ class Notation:
     def register(self, name: str, kind: type[Any]) -> None:
         """Make a class known by name.
 
-        A user's class may be defined again, as when a notebook's cell is run again or a script is also imported.
+        A user's class may be defined again, for example if a notebook's cell is run again or a
+        script is also imported.
         """
         word = _NAME.fullmatch(name)
         if word is None or not _has_letter(name) or name.lower() in self.reserved:
+            exceptions = ""
+            if self.reserved:
+                exceptions = f", and not {' or '.join(self.reserved)}"
             raise ValueError(
-                f"{name!r} cannot be the name of {_with_article(self.noun)}; use letters, digits, - and _, with at "
-                f"least one letter{', and not ' + ' or '.join(self.reserved) if self.reserved else ''}."
+                f"{name!r} cannot be the name of {_with_article(self.noun)}; use letters, digits, "
+                f"- and _, with at least one letter{exceptions}."
             )
         other = self.known.get(name.lower(), kind)
+        # Classes of this package keep their names, and a user's class may move to another module.
         same_module = other.__module__ == kind.__module__ or not other.__module__.startswith(
             _PACKAGE
         )
@@ -114,6 +122,7 @@ class Notation:
             terms.append(term)
             if place == len(text):
                 return terms
+            # Only a further term may follow.
             if text[place] != "+":
                 self.refuse(text, f"expected its end, found {_short(text[place:])}")
             place += 1
@@ -126,6 +135,7 @@ class Notation:
             _, place = self._term(text, place)
             if text.startswith(",", place):
                 self.refuse(text, "several are separated by spaces, not by commas")
+            # After a plus sign the next term belongs to the same sum.
             if text.startswith("+", place):
                 place += 1
                 continue
@@ -139,60 +149,66 @@ class Notation:
         """Create the value that a term names, with further options and values of hidden fields."""
         kind = self.known.get(term.name)
         if kind is None:
-            near = difflib.get_close_matches(term.name, self.known, n=1, cutoff=0.5)
-            written = (
-                re.sub(re.escape(term.name), near[0], term.text, count=1, flags=re.IGNORECASE)
-                if near
-                else ""
-            )
+            hint = "."
+            if near := difflib.get_close_matches(term.name, self.known, n=1, cutoff=0.5):
+                written = re.sub(re.escape(term.name), near[0], term.text, count=1, flags=re.I)
+                hint = f"; did you mean {_short(written)}?"
+            # A cutoff without its sign, for example ndcg10, is a likely slip.
             stem = term.name.rstrip("0123456789")
-            if hasattr(self.known.get(stem), "at"):  # ndcg10
-                written = f"{stem}@{term.name[len(stem) :]}"
-            hint = f"; did you mean {_short(written)}?" if written else "."
+            if hasattr(self.known.get(stem), "at"):
+                hint = f"; did you mean {_short(f'{stem}@{term.name[len(stem) :]}')}?"
             raise UnknownName(
-                f"unknown {self.noun} {_short(term.text)}{hint} Known: {', '.join(sorted(self.known))}."
+                f"unknown {self.noun} {_short(term.text)}{hint} "
+                f"Known: {', '.join(sorted(self.known))}."
             )
         fields = [
-            one for one in dataclasses.fields(kind) if one.init and one.name not in self.hidden
+            item for item in dataclasses.fields(kind) if item.init and item.name not in self.hidden
         ]
-        names = [
-            one.name for one in sorted(fields, key=lambda one: one.kw_only is True)
-        ]  # options of all classes last
+        # Errors list the class's own options first, and the options of all classes last.
+        names = [item.name for item in sorted(fields, key=lambda item: item.kw_only is True)]
         for switch in term.switches:
-            if not any(one.name == switch and one.default is False for one in fields):
+            # A key without a value can only switch something on.
+            if not any(item.name == switch and item.default is False for item in fields):
                 raise ValueError(
-                    f"option {_short(switch)} of {term.name} has no value; write {term.name}(option=value)."
+                    f"option {_short(switch)} of {term.name} has no value; "
+                    f"write {term.name}(option=value)."
                 )
         for option in options or ():
             if option in term.options:
                 raise ValueError(
-                    f"{term.name} has the option {option} twice, in the text and as a keyword; give it once."
+                    f"{term.name} has the option {option} twice, in the text and as a keyword; "
+                    "give it once."
                 )
-        chosen = {**term.options, **(options or {})}
-        for option in chosen:
+        values = {**term.options, **(options or {})}
+        for option in values:
             if option not in names:
                 hint = nearest(option, names, cutoff=0.6)
                 raise ValueError(
-                    f"{term.name} has no option {_short(option)}{hint} Its options: {', '.join(names) or 'none'}."
+                    f"{term.name} has no option {_short(option)}{hint} "
+                    f"Its options: {', '.join(names) or 'none'}."
                 )
-        for one in fields:
+        # We check for missing options too, because the error of the class would not say how to
+        # write them.
+        for item in fields:
             required = (
-                one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+                item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
             )
-            if required and one.name not in chosen:
+            if required and item.name not in values:
                 raise ValueError(
-                    f"{term.name} needs the option {one.name}; write {term.name}({one.name}=value)."
+                    f"{term.name} needs the option {item.name}; "
+                    f"write {term.name}({item.name}=value)."
                 )
-        return kind(**chosen, **hidden)
+        return kind(**values, **hidden)
 
     def refuse(self, text: str, reason: str) -> NoReturn:
         """Raise the error for a text that is not of this kind."""
         raise ValueError(
-            f"{_short(text)} is not {_with_article(self.noun)}: {reason}; write it like {self.example}."
+            f"{_short(text)} is not {_with_article(self.noun)}: {reason}; "
+            f"write it like {self.example}."
         )
 
     def _term(self, text: str, start: int) -> tuple[Term, int]:
-        """Read the term at ``start``; return it with the place of the next sign that is not a space."""
+        """Read the term at ``start``; return it with the place of the next sign but spaces."""
         start = place = _skip_spaces(text, start)
         factor, power, cutoff, label = "1", "0", None, None
         if match := _FACTOR.match(text, place):
@@ -201,11 +217,12 @@ class Notation:
             power, place = match[1], match.end()
         name = _NAME.match(text, place)
         if name is None or not _has_letter(name[0]):
-            self.refuse(
-                text,
-                f"expected a name, found {_short(text[place:]) if place < len(text) else 'its end'}",
-            )
+            found = "its end"
+            if place < len(text):
+                found = _short(text[place:])
+            self.refuse(text, f"expected a name, found {found}")
         place = name.end()
+        # All further parts may be missing, and spaces may stand before each of them.
         options: dict[str, Any] = {}
         switches: tuple[str, ...] = ()
         bracket = _skip_spaces(text, place)
@@ -223,6 +240,7 @@ class Notation:
             if not label:
                 self.refuse(text, "its square brackets name no label")
         weight, exponent = float(factor), float(power)
+        # 1e-999 is read as 0, and 1e999 as infinity.
         if not (0 < weight < math.inf and math.isfinite(exponent)):
             self.refuse(
                 text, f"the factor of {name[0]} must be above 0 and both numbers before it finite"
@@ -233,13 +251,18 @@ class Notation:
         return term, _skip_spaces(text, place)
 
     def _parts(self, text: str, start: int) -> tuple[list[str], int]:
-        """Split the text in the bracket at ``start`` at commas; return the parts and the place past the bracket."""
+        """Split the text in the bracket at ``start`` at commas.
+
+        Return the parts and the place past the bracket.
+        """
         parts = []
         begin, depth, quote, last = start + 1, 1, "", ""
         for place in range(start + 1, len(text)):
             sign = text[place]
             if quote:
-                quote = "" if sign == quote else quote
+                if sign == quote:
+                    quote = ""
+            # Elsewhere in a value a quote is a plain sign, for example an apostrophe.
             elif sign in "'\"" and last == "=":
                 quote = sign
             elif sign == "(":
@@ -251,7 +274,8 @@ class Notation:
                 begin = place + 1
             if depth == 0:
                 return parts, place + 1
-            last = last if sign.isspace() else sign
+            if not sign.isspace():
+                last = sign
         self.refuse(text, f"a {'quote' if quote else 'bracket'} is not closed")
 
     def _options(self, text: str, name: str, parts: list[str]) -> dict[str, Any]:
@@ -263,6 +287,7 @@ class Notation:
             if not equals:
                 options[key] = True
                 continue
+            # Text after the closing quote is most likely a forgotten comma.
             if value[:1] in ("'", '"') and value.find(value[0], 1) != len(value) - 1:
                 self.refuse(text, f"expected a comma after the closing quote in {_short(value)}")
             options[key] = literal(value)
@@ -285,9 +310,11 @@ def literal(text: str) -> Any:
         return text[1:-1]
     try:
         value = int(text)
-        return value if -sys.float_info.max <= value <= sys.float_info.max else float(text)
+        if -sys.float_info.max <= value <= sys.float_info.max:
+            return value
     except ValueError:
         pass
+    # The text may be a fraction, a whole number that is too large, or no number.
     try:
         return float(text)
     except ValueError:
@@ -295,7 +322,9 @@ def literal(text: str) -> Any:
 
 
 def written(value: Any) -> str:
-    """Write a value so that `literal` reads it back: text has quotes if it would be read as another type.
+    """Write a value so that `literal` reads it back.
+
+    Text gets quotes if it would be read as another type without them.
 
     Examples
     --------
@@ -320,7 +349,9 @@ def split_factor(text: str) -> tuple[float, str]:
     ((0.3, 'margin'), (1.0, 'margin'))
     """
     match = _FACTOR.match(text)
-    return (1.0, text) if match is None else (float(match[1]), text[match.end() :])
+    if match is None:
+        return 1.0, text
+    return float(match[1]), text[match.end() :]
 
 
 def check_label_name(name: Any, owner: str) -> None:
@@ -343,7 +374,9 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
     "unknown label 'margn'; did you mean 'margin'?"
     """
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
-    return f"; did you mean {near[0]!r}?" if near else "."
+    if not near:
+        return "."
+    return f"; did you mean {near[0]!r}?"
 
 
 def short_repr(value: Any) -> str:
@@ -358,7 +391,8 @@ def short_repr(value: Any) -> str:
     >>> short_repr(Circle()), short_repr(Circle(label="a"))
     ('Circle(radius=1.0)', "Circle(radius=1.0, label='a')")
     """
-    values = ((one.name, getattr(value, one.name)) for one in dataclasses.fields(value) if one.repr)
+    names = [item.name for item in dataclasses.fields(value) if item.repr]
+    values = ((name, getattr(value, name)) for name in names)
     shown = (f"{name}={item!r}" for name, item in values if name != "label" or item is not None)
     return f"{type(value).__qualname__}({', '.join(shown)})"
 
@@ -385,4 +419,6 @@ def _with_article(noun: str) -> str:
 
 
 def _short(text: str) -> str:
-    return repr(text) if len(text) <= _LONGEST else f"{text[: _LONGEST - 20]!r}..."
+    if len(text) <= _LONGEST:
+        return repr(text)
+    return f"{text[: _LONGEST - 20]!r}..."

@@ -19,9 +19,10 @@ class Range:
     log
         Whether the search is even in the logarithm, as for a learning rate.
     unless
-        Another name and a value of it at which this one has no meaning and is left out.
+        Another name and a value of it at which this range has no meaning and is left out.
     or_zero
-        Whether 0 belongs to it too, as likely as the values from ``low`` to ten times it; with ``log=True`` only.
+        Whether 0 belongs to it too, as likely as the values from ``low`` to ten times it; with
+        ``log=True`` only.
 
     Examples
     --------
@@ -44,6 +45,7 @@ class Range:
             )
         if self.log and self.low <= 0:
             raise ValueError(f"a range with log=True begins above 0; got {self.low!r}.")
+        # 0 is drawn as a tenfold step below the range, and only a logarithmic range has steps.
         if self.or_zero and (not self.log or self.whole):
             raise ValueError(
                 "or_zero is for a range of log=True whose ends are not both whole numbers."
@@ -66,14 +68,17 @@ class Range:
     def suggest(self, trial: Any, name: str) -> float:
         """Draw from a trial of Optuna, in which a tenfold step below ``low`` stands for 0."""
         draw = trial.suggest_int if self.whole else trial.suggest_float
-        value: float = draw(
-            name, self.low / 10 if self.or_zero else self.low, self.high, log=self.log
-        )
+        low = self.low
+        if self.or_zero:
+            low = self.low / 10
+        value: float = draw(name, low, self.high, log=self.log)
         return value if value >= self.low else 0.0
 
     def as_drawn(self, value: float) -> float:
         """Return the number that `suggest` would have drawn from a trial to give this value."""
-        return self.low / 10 if self.or_zero and value == 0 else value
+        if self.or_zero and value == 0:
+            return self.low / 10
+        return value
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Choice:
     Parameters
     ----------
     values
-        What to choose from: text, numbers, True, False or None.
+        The values to choose from: text, numbers, True, False or None.
     unless
         As in `Range`.
 
@@ -97,15 +102,17 @@ class Choice:
     unless: tuple[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        known = isinstance(self.values, tuple) and all(
+        # Optuna stores choices as JSON, so other types are not possible.
+        are_plain = isinstance(self.values, tuple) and all(
             value is None or isinstance(value, _PLAIN) for value in self.values
         )
-        if not known or not self.values:
+        if not are_plain or not self.values:
             raise ValueError(
                 f"a choice is a tuple of text, numbers, True, False or None; got {self.values!r}."
             )
 
     def __contains__(self, value: Any) -> bool:
+        # True equals 1 in Python, but they are different choices.
         return any(type(value) is type(other) and value == other for other in self.values)
 
     def suggest(self, trial: Any, name: str) -> Any:

@@ -1,11 +1,13 @@
-"""What several machines have to agree on, each having some of the queries: sums and maxima over all of them.
+"""Sums and maxima over several machines, each of which has some of the queries.
 
-The loop asks a `Reducer` at every such place: the largest gradient, the sums of the leaves, the means of the metrics,
-the counts that settings are chosen by. One machine alone has the identity, `ALONE`.
+The machines have to agree on the largest gradient, the sums of the leaves, the means of the metrics
+and the counts that settings are chosen by. At every such place the loop asks a `Reducer`. A single
+machine has the identity, `ALONE`.
 
-Sums of doubles depend on their order, and so on who has which rows. Where a reducer is ``exact``, what is added is
-first rounded to whole multiples of a common unit, small enough to be harmless and large enough for the sum to be exact:
-then the result has the same bits for any number of machines. `EXACT_ALONE` is one machine that adds in this way.
+Sums of doubles depend on their order, and so on which machine has which rows. If a reducer is
+``exact``, we first round the terms to whole multiples of a common unit. The unit is small enough to
+be harmless and large enough for the sum to be exact, so the result has the same bits for any number
+of machines. `EXACT_ALONE` is a single machine that adds in this way.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _HEADROOM = 8  # bits by which sums may exceed the total that a rounding is made
 
 
 class Reducer(Protocol):
-    """Combines arrays of the same shape, one from each machine; every machine receives the result."""
+    """Combines an array of the same shape from each machine; every machine receives the result."""
 
     @property
     def exact(self) -> bool:
@@ -37,12 +39,15 @@ class Reducer(Protocol):
         """Take the largest of each element."""
 
     def first(self, values: Floats) -> Floats:
-        """Take those of the first machine: what all have computed, perhaps with other last bits."""
+        """Take the values of the first machine.
+
+        All machines have computed the same values, but perhaps with other last bits.
+        """
 
 
 @dataclass(frozen=True)
 class Alone:
-    """One machine: its own values are the result.
+    """A single machine: its own values are the result.
 
     Examples
     --------
@@ -61,7 +66,7 @@ class Alone:
         return values
 
     def first(self, values: Floats) -> Floats:
-        """Return the values; sums know no -0."""
+        """Return the values, with -0.0 replaced by 0.0 as in a sum over machines."""
         return values + 0.0 if self.exact else values
 
 
@@ -70,9 +75,10 @@ EXACT_ALONE = Alone(exact=True)
 
 
 def addable(values: Floats, n_values: int, reducer: Reducer) -> Floats:
-    """Return the values as they are or, for an exact reducer, rounded so that sums of them are exact in any order.
+    """Return the values or, for an exact reducer, round them so that sums are exact in any order.
 
-    ``n_values`` is their number on all machines. The unit is about 2^-52 of what they could add up to.
+    ``n_values`` is their number on all machines. The unit is about 2^-52 of the largest sum that
+    they could have.
 
     Examples
     --------
@@ -85,18 +91,19 @@ def addable(values: Floats, n_values: int, reducer: Reducer) -> Floats:
     """
     if not reducer.exact:
         return values
-    local = np.abs(values).max() if len(values) else 0.0
+    # A machine may have no values, and still has to take part.
+    local = np.abs(values).max(initial=0.0)
     largest = float(reducer.max(np.array([local]))[0])
     shift = rounding(largest * n_values, headroom=1)
     return (values + shift) - shift
 
 
 def rounding(total: float, headroom: int = _HEADROOM) -> float:
-    """Return a number r for which (x + r) - r is x rounded to a unit, such that sums up to ``total`` are exact.
+    """Return a number r such that (x + r) - r is x rounded to a unit and sums up to ``total`` are exact.
 
-    Adding a large number shifts the digits below the unit out of a double, and taking it away leaves the rest. With a
-    ``headroom`` of h bits the unit is 2^(h - 52) of the total, and sums may be 2^h times as large. 0, which rounds
-    nothing, if the total is 0.
+    Adding a large number shifts the digits below the unit out of a double, and taking it away
+    leaves the rest. With a ``headroom`` of h bits the unit is 2^(h - 52) of the total, and sums may
+    be 2^h times as large. If the total is 0, the result is 0, and values stay as they are.
 
     Examples
     --------
@@ -106,4 +113,5 @@ def rounding(total: float, headroom: int = _HEADROOM) -> float:
     """
     if not 0 < total < math.inf:
         return 0.0
+    # The factor keeps x + r in the same binade for positive and negative x, with the same unit.
     return 1.5 * 2.0 ** (math.frexp(total)[1] + headroom)

@@ -29,10 +29,10 @@ class Table:
     columns
         Headings; if all are empty, the text has none.
     rows
-        Cells: text is unchanged, integers get thousands separators, floats four decimals, None is a dash. Columns of
-        numbers are right-aligned.
+        Cells: text is unchanged, integers get thousands separators, floats four decimals, None is a
+        dash. Columns of numbers are right-aligned.
     note
-        Remarks below the table, one per line.
+        Remarks below the table, each on its line.
     strong
         Cells to emphasise: their row and column, from 0.
 
@@ -82,6 +82,7 @@ class Table:
     def lines(self) -> list[str]:
         """Return the headings and the rows as lines of text."""
         grid = [list(self.columns), *self.texts()]
+        # A column is as wide as its widest cell, and the heading is a cell.
         widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
         numeric = self.numeric()
         lines = []
@@ -94,24 +95,28 @@ class Table:
         return lines
 
     def __str__(self) -> str:
-        lines = self.lines() if any(self.columns) else self.lines()[1:]
+        lines = self.lines()
+        if not any(self.columns):
+            lines = lines[1:]
         parts = [self.title, *lines, self.note]
         return "\n".join(part for part in parts if part)
 
     def _repr_html_(self) -> str:
         """Return the table in HTML for a notebook, with all text escaped."""
+        # Notebooks have styles of their own for tables.
         plain = [""] * len(self.columns)
-        note = f"<p>{escape(self.note).replace(chr(10), '<br>')}</p>" if self.note else ""
+        note = _within("<p>", escape(self.note).replace("\n", "<br>"), "</p>")
         return f"{self._html_table(plain, plain)}{note}"
 
     def html(self) -> str:
         """Return the table in HTML for a page, in a box that scrolls if the table is too wide."""
         cells = [' class="number"' if right else "" for right in self.numeric()]
         headings = [f' scope="col"{attributes}' for attributes in cells]
-        title = f"<h3>{escape(self.title)}</h3>" if self.title else ""
+        title = _within("<h3>", escape(self.title), "</h3>")
+        # The box can be scrolled with the keyboard, so it needs a place in the tab order and a name.
         label = escape(self.title or "Table")
         box = f'<div class="wide" tabindex="0" role="region" aria-label="{label}">'
-        note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
+        note = _within('<p class="note">', escape(self.note), "</p>")
         table = self._html_table(headings, cells)
         return f'<div class="table">{title}{box}{table}</div>{note}</div>'
 
@@ -125,7 +130,9 @@ class Table:
         for i, row in enumerate(self.texts()):
             line = ""
             for j, text in enumerate(row):
-                content = f"<b>{escape(text)}</b>" if (i, j) in self.strong else escape(text)
+                content = escape(text)
+                if (i, j) in self.strong:
+                    content = f"<b>{content}</b>"
                 line += f"<td{cells[j]}>{content}</td>"
             lines.append(f"<tr>{line}</tr>")
         head = f"<thead><tr>{''.join(names)}</tr></thead>"
@@ -141,18 +148,19 @@ class Table:
                 if (i, j) in self.strong:
                     cells[j] = f"**{cells[j]}**"
             lines.append(f"| {' | '.join(cells)} |")
-        title = f"**{plain_markdown(self.title)}**" if self.title else ""
+        title = _within("**", plain_markdown(self.title), "**")
         parts = [title, "\n".join(lines), plain_markdown(self.note)]
         return "\n\n".join(part for part in parts if part)
 
     def to_dataframe(self, library: Library = "pandas") -> Any:
         """Return the cells as a data frame."""
+        # A table without rows has columns too, so zip(*rows) would not do.
         cells = [[row[number] for row in self.rows] for number in range(len(self.columns))]
         return data_frame(dict(zip(self.columns, cells, strict=True)), library)
 
 
 class Tabular:
-    """A result that prints as a table, shows as one in a notebook and becomes a data frame.
+    """A result that prints as a table, shows as a table in a notebook and becomes a data frame.
 
     A subclass gives the table for people and, in full precision, the columns of the data frame.
 
@@ -201,12 +209,14 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     >>> columns_of([{"a": 1}, {"a": 2, "b": 3}])
     {'a': [1, 2], 'b': [None, 3]}
     """
+    # A dict keeps the order in which the keys appear first.
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
 
 
 def plain_markdown(text: str) -> str:
     """Escape text so that Markdown shows it unchanged."""
+    # A new line would end the row of a table.
     return re.sub(r"([\\`*|])", r"\\\1", text).replace("<", "&lt;").replace("\n", " ")
 
 
@@ -218,7 +228,9 @@ def p_text(p: float) -> str:
     >>> p_text(0.03), p_text(1e-9)
     ('0.0300', '<0.0001')
     """
-    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
+    if p < 0.0001:
+        return "<0.0001"
+    return f"{p:.4f}"
 
 
 def interval_text(low: float, high: float, sign: str = "") -> str:
@@ -232,14 +244,22 @@ def interval_text(low: float, high: float, sign: str = "") -> str:
     return f"[{low:{sign}.4f}, {high:{sign}.4f}]"
 
 
+def _within(before: str, text: str, after: str) -> str:
+    """Put text between two marks, unless it is empty."""
+    return f"{before}{text}{after}" if text else ""
+
+
 def _text(cell: Cell) -> str:
     if cell is None:
         return _MISSING
     if isinstance(cell, str):
         return cell
-    return f"{cell:,}" if isinstance(cell, int) else f"{cell:.4f}"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return f"{cell:.4f}"
 
 
 def _is_numeric(column: Sequence[str]) -> bool:
+    # A missing number does not make a column one of text.
     filled = [text for text in column if text != _MISSING]
     return bool(filled) and all(_NUMERIC.fullmatch(text) for text in filled)
