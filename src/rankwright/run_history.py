@@ -1,7 +1,7 @@
 """The metrics and the log of a run. They grow during the training.
 
 Lines are appended. A training that resumes keeps the lines up to its checkpoint and writes the
-later ones again.
+later lines again.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Recorder:
             self._log_now_and_then(f"{progress.stage}: {trees}")
             return
         if not self._started:
+            # The checkpoint may be older than the lines, so lines after it are dropped.
             self._keep(progress.iteration - 1, progress.history)
             if progress.iteration > 1:
                 self.log(f"resuming after {progress.iteration - 1} iterations")
@@ -58,6 +59,7 @@ class Recorder:
 
     def complete(self, ranker: Ranker) -> None:
         """Write the lines that are missing if Ctrl-C came after a tree and before its line."""
+        # If all trees were in the checkpoint, no iteration has checked the lines yet.
         if not self._started or ranker.interrupted_:
             history = list(ranker.evals_result_.values())
             done = len(next(iter(history[0].values()))) if history else len(ranker.learning_rates_)
@@ -75,12 +77,14 @@ class Recorder:
 
     def _keep(self, iterations: int, history: _History) -> None:
         """Keep the lines of these iterations, and write lost lines again without their time."""
+        # The file is replaced in a single step, so a crash does not lose lines.
         rows = read_history(self._folder / METRICS)[:iterations]
         with replacing(self._folder / METRICS) as file:
             for row in rows:
                 file.write((_line(row) + "\n").encode())
         self._started = True
         self.lines = len(rows)
+        # Seconds go on from the last line that knows them.
         self._before = max(
             (row["seconds"] for row in rows if row["seconds"] is not None), default=0.0
         )
@@ -88,6 +92,7 @@ class Recorder:
             self._write(iteration, None, history)
 
     def _write(self, iteration: int, seconds: float | None, history: _History) -> None:
+        # Parts are sorted, so that lines do not depend on the order of the evaluation sets.
         values = {
             part: {name: curve[iteration - 1] for name, curve in curves.items()}
             for part, curves in sorted(zip(self._parts, history, strict=True))
@@ -103,7 +108,9 @@ def _line(row: Mapping[str, Any]) -> str:
     def finite(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {k: finite(v) for k, v in value.items()}
-        return None if isinstance(value, float) and not math.isfinite(value) else value
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        return value
 
     return json.dumps(finite(row), allow_nan=False)
 

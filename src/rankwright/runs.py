@@ -5,13 +5,13 @@ A run folder holds
     model/            the model, as `Ranker.save` writes it
     manifest.json     status, data (path, sizes, fingerprint) and how it was read, times, versions
     config.toml       the parameters of the Ranker
-    metrics.jsonl     metrics after each iteration, one line each
-    log.txt           what happened when
+    metrics.jsonl     metrics after each iteration, in a line each
+    log.txt           events with their times
     environment.json  Python, packages and machine
     checkpoint/       during training: the state to resume from
 
-The folder is created in one step, and each file is replaced in one step, except the metrics and the log, which grow.
-Training that was killed resumes from its checkpoint as if nothing had happened, and so do the metrics.
+The folder is created atomically, and each file is replaced atomically, except the metrics and the log, which grow.
+Training that was killed resumes from its checkpoint with the same result, and so do the metrics.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Run:
     config : dict
         Parameters of the Ranker, and under ``"clicks"`` the arguments of ``fit`` about them.
     history : list of dict
-        One entry per iteration, for example ``{"iteration": 1, "seconds": 0.1, "train":
+        An entry per iteration, for example ``{"iteration": 1, "seconds": 0.1, "train":
         {"ndcg@10": 0.4}, "valid": {"ndcg@10": 0.3}}``. ``"valid"`` is there if there was validation
         data, and ``"train"`` unless weights differ within a query. Seconds count from the start of
         training; they are None if a crash lost them.
@@ -120,6 +120,7 @@ class Run:
                 "train_run."
             )
         manifest = _json(folder / _MANIFEST)
+        # A damaged number is not a newer version, so the two have different errors.
         written = manifest.get("run_version")
         if not isinstance(written, int) or written < 1:
             raise ValueError(
@@ -139,13 +140,16 @@ class Run:
     def find(cls, path: PathLike) -> Run | None:
         """Open the run folder at a path, or return None if a run can be created there."""
         folder = Path(path)
+        # Files of the user are never mixed with files of a run.
         if folder.is_dir() and not is_run(folder) and any(folder.iterdir()):
             raise ValueError(
                 f"{folder} holds files that are not a run's; choose another folder for the run."
             )
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"{folder} is a file; a run is a folder. Choose another name.")
-        return cls.open(folder) if is_run(folder) else None
+        if not is_run(folder):
+            return None
+        return cls.open(folder)
 
     @property
     def name(self) -> str:
@@ -200,6 +204,7 @@ class Run:
 
 def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     """Raise ValueError if an entry that is used has another type; other entries are only shown."""
+    # Other programs may have edited the file, so types are checked before use.
     described, times = manifest.get("data", {}), manifest.get("times", {})
     checks = {
         "status": manifest.get("status", "training") in ("training", "interrupted", "finished"),
@@ -240,6 +245,8 @@ def is_run(path: PathLike) -> bool:
     folder = Path(path)
     try:
         return "run_version" in _json(folder / _MANIFEST)
+    # Without a manifest it is not a run. With a damaged manifest it still is, so that the error
+    # says so.
     except OSError:
         return False
     except ValueError:
@@ -250,7 +257,9 @@ def load_ranker(path: PathLike) -> Ranker:
     """Read the model of a run folder, or a model that `Ranker.save` wrote."""
     from rankwright.ranker import Ranker
 
-    return Run.open(path).ranker if is_run(path) else Ranker.load(path)
+    if is_run(path):
+        return Run.open(path).ranker
+    return Ranker.load(path)
 
 
 def train_run(
@@ -268,13 +277,13 @@ def train_run(
     """Train a Ranker in a run folder, or resume a training that was interrupted.
 
     A folder with a finished run of the same parameters and data is returned as it is. Ctrl-C keeps
-    the trees so far as a model, and the same call resumes from there. Only one training at a time
-    uses a folder: a second one is refused with the process that has the folder.
+    the trees so far as a model, and the same call resumes from there. A folder serves a single
+    training at a time: a second training is refused with the process that has the folder.
 
     Parameters
     ----------
     path
-        The folder: a new one, an empty one, or the folder of the same training.
+        The folder: new, empty, or the folder of the same training.
     train, valid
         Data. Metrics of both are recorded (of ``train`` only if its weights are the same within
         each query), and early stopping watches ``valid``.
@@ -291,7 +300,7 @@ def train_run(
         Whether to replace the run that is there. Files that do not belong to a run are never
         touched.
     verbose
-        1 shows progress, 0 nothing.
+        1 shows progress, 0 is silent.
     cluster
         As for `Ranker.fit`; ``train`` and ``valid`` may then be `rankwright.data.files.DataFiles`.
 
@@ -308,11 +317,13 @@ def train_run(
     (True, 2)
     """
     folder, clicks, sources = Path(path), dict(clicks or {}), dict(sources or {})
+    # Parameters are checked first, so that errors leave no folder behind.
     config = run_config(parameters, clicks)
     described = {"train": _describe(train)}
     if valid is not None:
         described["valid"] = _describe(valid)
     with locked_folder(folder, "a training"):
+        # A process that was killed may have left a folder that was being created.
         remove_parts(folder)
         earlier = Run.find(folder)
         if earlier is not None and overwrite:
@@ -322,6 +333,7 @@ def train_run(
             _create(folder, config, described, sources)
         else:
             check_same(earlier, config, described)
+            # Repeating a command is harmless: it does not train again.
             if earlier.finished:
                 return earlier
         ranker = _ranker_in(folder, parameters, verbose)
@@ -342,6 +354,7 @@ def train_run(
             recorder.complete(ranker)
             run = _save(folder, ranker, recorder, float(sources.get("seconds", 0.0)))
         if run.finished:
+            # The model is complete now, and an interrupted run keeps its checkpoint.
             shutil.rmtree(folder / _CHECKPOINT, ignore_errors=True)
     return run
 
@@ -358,6 +371,7 @@ def _ranker_in(folder: Path, parameters: Mapping[str, Any], verbose: int) -> Ran
 def _save(folder: Path, ranker: Ranker, recorder: Recorder, read_seconds: float) -> Run:
     """Save the model, and complete the manifest of the run."""
     began = time.perf_counter()
+    # The model comes before the manifest, so a finished run always has a model.
     ranker.save(folder / _MODEL)
     status = "interrupted" if ranker.interrupted_ else "finished"
     recorder.log(
@@ -376,6 +390,7 @@ def _save(folder: Path, ranker: Ranker, recorder: Recorder, read_seconds: float)
     }
     _write_json(folder / _MANIFEST, manifest)
     run = Run(folder, manifest)
+    # The property is filled in, so that the model is not read back.
     run.__dict__["ranker"] = ranker
     return run
 
@@ -396,6 +411,7 @@ def run_config(
             "a run keeps its checkpoint in its own folder; choose only trees and seconds of "
             "checkpoint."
         )
+    # The ranker checks the parameters and adds the defaults, so that the file has all of them.
     ranker = Ranker(**{**parameters, "checkpoint": None})
     ranker.check_params()
     if ranker.random_state is None:
@@ -403,12 +419,15 @@ def run_config(
             "a run needs a random_state, or it could not be resumed after an interruption; set one."
         )
     config: dict[str, Any] = _plain(ranker.get_params(deep=False))
+    # This option belongs to the call, not to the model.
     del config["verbose"]
     if intervals is not None:
         config["checkpoint"] = dict(intervals)
     given = {name: value for name, value in (clicks or {}).items() if value is not None}
     for name in given.keys() & {"position", "propensity"}:
-        names = given[name] if isinstance(given[name], list | tuple) else [given[name]]
+        names = given[name]
+        if not isinstance(names, list | tuple):
+            names = [names]
         if not _is_texts(list(names)):
             raise ValueError(
                 f"{name} of a run names fields of the training data, so that it can be resumed."
@@ -437,17 +456,17 @@ def check_same(
     run: Run, config: Mapping[str, Any], described: Mapping[str, Any] | None = None
 ) -> None:
     """Raise ValueError unless a run has these parameters and, if data is described, this data."""
+    # Options that do not change the model may differ between the calls.
     for name in sorted((run.config.keys() | config.keys()) - set(_FREE)):
-        there, here = (
-            repr(values[name]) if name in values else "not set" for values in (run.config, config)
-        )
         if run.config.get(name) != config.get(name):
+            there, here = _setting(run.config, name), _setting(config, name)
             raise ValueError(
                 f"{run.path} is a run with other parameters ({name} is {there} there and {here} "
                 "here); choose another folder, or overwrite it (--force)."
             )
     if described is None:
         return
+    # Fingerprints are compared, because the same data may be at another path now.
     recorded = run.manifest.get("data", {})
     for name in ("train", "valid"):
         there, here = (values.get(name, {}).get("fingerprint") for values in (recorded, described))
@@ -458,12 +477,19 @@ def check_same(
             )
 
 
+def _setting(config: Mapping[str, Any], name: str) -> str:
+    if name not in config:
+        return "not set"
+    return repr(config[name])
+
+
 def _create(
     folder: Path, config: dict[str, Any], described: dict[str, Any], sources: dict[str, Any]
 ) -> None:
-    """Create a run folder beside its place, and move it there in one step."""
+    """Create a run folder beside its place, and move it there at once."""
     import tomli_w
 
+    # The path comes first in the entry, because people read it.
     for name, where in sources.get("paths", {}).items():
         described[name] = {"path": os.fspath(where), **described[name]}
     manifest = {
@@ -485,6 +511,7 @@ def _create(
         (part / METRICS).touch()
         (part / LOG).touch()
         if not folder.exists():
+            # A single move makes the run visible, so other processes never see half a run.
             os.replace(part, folder)
         else:
             # It is empty, or has files of the user beside a run that was removed.
@@ -512,6 +539,7 @@ def _remove_on_failure(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
+        # Without a tree there is no reason to keep the folder, and the name is free again.
         if not has_model(folder / _CHECKPOINT) and not has_model(folder / _MODEL):
             _remove(folder)
         raise
@@ -531,6 +559,7 @@ def _describe(data: Any) -> dict[str, Any]:
         "features": len(data.feature_names),
         "fingerprint": fingerprint(data),
     }
+    # Usual data has a single label and no pairs, and its entry stays short.
     if len(data.label_names) != 1:
         described["labels"] = list(data.label_names)
     if data.pairs is not None:

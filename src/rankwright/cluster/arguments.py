@@ -27,7 +27,9 @@ def column_names(X: Any, y: Any, qid: Any, weight: Any) -> Piece:
 
 def column_of(value: Any) -> str | list[str] | None:
     """Return the column or columns that an argument of a fit names; None for other values."""
-    return value if isinstance(value, str) else list(names_of(value)) or None
+    if isinstance(value, str):
+        return value
+    return list(names_of(value)) or None
 
 
 def spread_data(X: Any, y: Any, qid: Any, group: Any, weights: Any) -> Any:
@@ -66,6 +68,7 @@ def spread_sets(eval_set: Any, X: Any, y: Any, qid: Any) -> list[Any]:
     """Return the evaluation sets in the form of `spread_data`; None is the training set."""
     if eval_set is None:
         return []
+    # A single evaluation set is allowed without a list around it.
     is_triple = isinstance(eval_set, tuple) and len(eval_set) == 3
     is_data = isinstance(eval_set, RankingData | DataFiles | str | os.PathLike)
     if is_triple or is_data or is_collection(eval_set) or frame_columns(eval_set):
@@ -88,6 +91,7 @@ def _evaluation_set(item: Any, number: int, y: Any, qid: Any) -> Any:
         if isinstance(item, DataFiles | str | os.PathLike):
             return spread_data(item, None, None, None, None)
         if is_collection(item) or frame_columns(item):
+            # A frame alone has labels and queries among its columns, so their names must be known.
             if not (names_of(y) and isinstance(qid, str)):
                 raise ValueError(
                     "a data frame alone needs y and qid of fit as names of columns; give (X, y, "

@@ -34,9 +34,13 @@ class Collective:
 
     def first(self, values: Floats) -> Floats:
         """Take the values of the machine of rank 0: the other machines add zeros."""
-        return self.sum(values if self.rank == 0 else np.zeros_like(values))
+        # Adding zeros does not change the values of the first machine.
+        if self.rank != 0:
+            values = np.zeros_like(values)
+        return self.sum(values)
 
     def _combined(self, values: Floats, operation: collective.Op) -> Floats:
+        # The network takes contiguous arrays and may lose their shape.
         local = np.ascontiguousarray(values, dtype=np.float64)
         try:
             return np.asarray(collective.allreduce(local, operation)).reshape(local.shape)
@@ -47,6 +51,7 @@ class Collective:
 @contextmanager
 def connected(tracker: Mapping[str, Any], number: int) -> Iterator[None]:
     """Join the machines of a tracker, as the machine with this number."""
+    # The tracker sorts the machines by their number as text, so all numbers have the same length.
     arguments = {
         **tracker,
         "dmlc_task_id": f"{number:06d}",

@@ -17,11 +17,11 @@ from rankwright.cluster.pieces import Loaded, Piece, load
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles
 
-# Seconds that workers have to stop after another one was lost.
+# Seconds that workers have to stop after another worker was lost.
 _SECONDS_TO_STOP = 60.0
 # Seconds between two looks at the list of workers.
 _SECONDS_BETWEEN_LOOKS = 1.0
-# Seconds to notice that a worker is gone, after another one has lost its connection.
+# Seconds to notice that a worker is gone, after another worker has lost its connection.
 _SECONDS_TO_NOTICE = 10.0
 # Pieces of data that is spread from the client.
 _PIECES_PER_WORKER = 4
@@ -32,7 +32,7 @@ class LostWorker(Exception):
 
 
 class Worker(NamedTuple):
-    """A worker's address, what errors call it, and its threads."""
+    """A worker's address, its name in errors, and its threads."""
 
     address: str
     name: str
@@ -51,9 +51,10 @@ def require() -> None:
 
 @contextmanager
 def connect(where: Any, threads: int) -> Iterator[Any]:
-    """Return a client: the given one, or a new one for an address or for workers started here."""
+    """Return a client: the given client, or a new client for an address or for workers started here."""
     from distributed import Client, LocalCluster
 
+    # A client of the user stays open, and a client that is made here is closed.
     if isinstance(where, Client):
         yield where
         return
@@ -61,7 +62,10 @@ def connect(where: Any, threads: int) -> Iterator[Any]:
         with Client(where) as client:
             yield client
         return
-    n_workers = threads if where == "local" else int(where)
+    n_workers = threads
+    if where != "local":
+        n_workers = int(where)
+    # The workers share the threads of this machine. Only this machine can reach them.
     cluster = LocalCluster(
         n_workers=n_workers,
         threads_per_worker=max(1, threads // n_workers),
@@ -133,7 +137,7 @@ class Team:
         return [worker.address for worker in self.workers]
 
     def on(self, worker: Worker, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function on one worker, and return the future of its result."""
+        """Run a function on a worker, and return the future of its result."""
         return self.client.submit(
             function,
             *arguments,
@@ -145,6 +149,7 @@ class Team:
 
     def each(self, function: Callable[..., Any], futures: Sequence[Any], *more: Any) -> list[Any]:
         """Run a function on each worker with the worker's future, and return futures."""
+        # Each future stays on the worker that holds its data, so no data moves.
         pairs = zip(self.workers, futures, strict=True)
         return [self.on(worker, function, future, *more) for worker, future in pairs]
 
@@ -153,7 +158,7 @@ class Team:
         return self.client.submit(function, *arguments, workers=self.addresses, pure=False)
 
     def results(self, futures: Sequence[Any], name: str = "") -> list[Any]:
-        """Wait for results; raise the error of one, or `LostWorker`.
+        """Wait for results; raise the error of a future, or `LostWorker`.
 
         With a name, an error from outside of this package is raised with the name and the number of
         the future, for example for a partition that Dask cannot compute.
@@ -163,6 +168,7 @@ class Team:
         except LostWorker:
             raise
         except Exception as error:
+            # Without the name, the error of a partition does not say which partition failed.
             failed = [number for number, future in enumerate(futures) if future.status == "error"]
             if not name or not failed or str(error).startswith("worker "):
                 raise
@@ -184,6 +190,7 @@ class Team:
         returns True if training shall end. A first Ctrl-C ends it in the same way, with the message
         ``"interrupted"``.
         """
+        # The workers find each other through the tracker, which runs in the client.
         tracker = start_tracker(len(self.workers), _own_address(self.client))
         mailbox = Mailbox(self.client, f"rankwright-{uuid.uuid4().hex}")
         futures = []
@@ -192,6 +199,7 @@ class Team:
             if on_message is None:
                 time.sleep(min(seconds, 0.02))
                 return
+            # Messages are read while the client waits, so progress is shown at once.
             for kind, content in mailbox.messages(seconds):
                 if on_message(kind, content):
                     mailbox.stop()
@@ -203,12 +211,15 @@ class Team:
                 futures.append(self.on(worker, function, *given, place, *more))
             try:
                 self._wait(futures, look)
+            # Training ends after a complete tree, so that the trees so far can be sent. A second
+            # Ctrl-C ends it at once.
             except KeyboardInterrupt:
                 if on_message is None:
                     raise
                 mailbox.stop()
                 on_message("interrupted", None)
                 self._wait(futures, look)
+            # The last messages may arrive after the results.
             look(0.01)
             return futures[0].result()
         except BaseException:
@@ -234,6 +245,7 @@ class Team:
             raise
 
     def _missing(self) -> list[Worker]:
+        # A worker that is lost disappears from the list of the scheduler.
         present = set(self.client.nthreads())
         return [worker for worker in self.workers if worker.address not in present]
 
@@ -242,22 +254,27 @@ class Team:
             raise LostWorker(f"worker {worker.name} ({worker.address}) is gone") from cause
 
     def _wait(self, futures: Sequence[Any], look: Callable[[], None]) -> None:
-        """Wait until all futures are done; raise the error of one, or `LostWorker`."""
+        """Wait until all futures are done; raise the error of any of them, or `LostWorker`."""
         looked = time.perf_counter()
         while not all(future.status == "finished" for future in futures):
             look()
             if any(future.status in ("error", "lost", "cancelled") for future in futures):
                 self._raise_for(futures)
+            # A lost worker may leave its future pending, so the list of workers is read too.
             if time.perf_counter() - looked >= _SECONDS_BETWEEN_LOOKS:
                 looked = time.perf_counter()
                 self._raise_if_lost()
 
     def _raise_for(self, futures: Sequence[Any]) -> None:
         """Raise the error that explains the failure: a worker's own error, or its loss."""
+        # If a worker is lost, the other workers fail too, because their connection to it breaks. So
+        # errors of a connection are not the reason, and the reason may take a while to arrive.
         deadline = time.perf_counter() + _SECONDS_TO_NOTICE
         while time.perf_counter() < deadline:
             for future in futures:
-                error = future.exception() if future.status == "error" else None
+                error = None
+                if future.status == "error":
+                    error = future.exception()
                 if error is None or isinstance(error, ConnectionError | TimeoutError):
                     continue
                 if type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError"):
@@ -271,6 +288,7 @@ class Team:
         """Wait for the remaining workers to notice, and restart workers that do not."""
         if not futures:
             return
+        # Workers that still train would keep their threads and memory from the next attempt.
         present = {*self.addresses} - {worker.address for worker in self._missing()}
         deadline = time.perf_counter() + _SECONDS_TO_STOP
         busy = present
@@ -308,12 +326,14 @@ def _own_address(client: Any) -> str:
     from distributed.comm import get_address_host
     from distributed.utils import get_ip
 
+    # Workers must reach the client, and on this machine no other address is needed.
     host = get_address_host(client.scheduler.address)
     return "127.0.0.1" if host in ("127.0.0.1", "localhost") else str(get_ip(host))
 
 
 def check_versions(team: Team) -> None:
     """Raise ValueError, naming the worker, unless all have the libraries of this process."""
+    # Other versions may compute other bits, and then the machines would grow different trees.
     expected = _versions()
     found = team.client.run(_versions, workers=team.addresses, on_error="return")
     for worker in team.workers:
@@ -340,6 +360,7 @@ def _versions() -> dict[str, str]:
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
+    # Pickled functions need the same minor version of Python, for example 3.12.
     versions = {"python": ".".join(platform.python_version_tuple()[:2])}
     for name in ("rankwright", "xgboost", "numpy", "numba"):
         try:
@@ -362,8 +383,10 @@ def names_of(value: Any) -> tuple[str, ...]:
     >>> names_of("label"), names_of(["relevance", "margin"]), names_of([0, 1])
     (('label',), ('relevance', 'margin'), ())
     """
-    several = list(value) if isinstance(value, list | tuple) else [value]
-    return tuple(several) if all(isinstance(name, str) for name in several) else ()
+    names = list(value) if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(name, str) for name in names):
+        return ()
+    return tuple(names)
 
 
 def loaded_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
@@ -385,6 +408,7 @@ def loaded_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
         return [submit(_load, piece, workers=addresses, pure=False) for piece in pieces]
     if not isinstance(data, RankingData):
         return _collection_pieces(team, data, columns)
+    # Several pieces per worker keep each piece small while it is on its way.
     n_pieces = min(_PIECES_PER_WORKER * len(addresses), data.n_queries)
     futures = []
     for number, queries in enumerate(np.array_split(np.arange(data.n_queries), n_pieces)):
@@ -412,6 +436,7 @@ def _collection_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
                 f"X is a Dask collection, so {name} must be one with the same partitions, or name "
                 "columns; several labels are a list of names."
             )
+    # Row i of a partition of X belongs to row i of the same partition of y.
     sizes = {len(part) for part in parts if part is not None}
     if len(sizes) > 1:
         raise ValueError(
@@ -432,11 +457,14 @@ def _collection_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
 
 
 def _load_partition(piece: Piece, X: Any, y: Any, qid: Any, weights: Any) -> Loaded:
+    # Partitions of a Dask Array have no columns, so labels and queries come beside them.
     if not hasattr(X, "columns"):
         return _load(piece._replace(source=(X, y, qid, weights)))
+    # Labels, queries and weights that are collections become columns of the frame.
     added = {piece.labels[0]: y, piece.qid: qid, "__weight__": weights}
     arrays = {name: np.asarray(values) for name, values in added.items() if values is not None}
-    piece = piece._replace(weight=piece.weight if weights is None else "__weight__")
+    if weights is not None:
+        piece = piece._replace(weight="__weight__")
     if wrong := [name for name, values in arrays.items() if values.shape != (len(X),)]:
         raise ValueError(
             f"{_here(piece)}: {wrong[0]} has shape {arrays[wrong[0]].shape} for {len(X)} rows; give "

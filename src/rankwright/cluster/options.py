@@ -12,7 +12,7 @@ from rankwright.data.on_disk import is_on_disk
 from rankwright.support import checks
 from rankwright.support.checks import ArgumentError
 
-# Parameters and arguments of a fit that only one machine can do so far, with their neutral values.
+# Parameters and arguments of a fit that a cluster cannot use so far, with their neutral values.
 _ONE_MACHINE: dict[str, Any] = {
     "pairs": None,
     "position": None,
@@ -27,7 +27,7 @@ _ONE_MACHINE: dict[str, Any] = {
 
 
 def check_on_cluster(given: Mapping[str, Any], X: Any) -> None:
-    """Raise ValueError if a fit asks for something that only one machine can do.
+    """Raise ValueError if a fit asks for something that a cluster cannot do.
 
     Examples
     --------
@@ -39,6 +39,7 @@ def check_on_cluster(given: Mapping[str, Any], X: Any) -> None:
     for name, neutral in _ONE_MACHINE.items():
         if not _is_same(given.get(name, neutral), neutral):
             asked.append(name)
+    # Pairs can also be in the data instead of in the arguments.
     if getattr(X, "pairs", None) is not None:
         asked.append("pairs")
     if asked:
@@ -62,7 +63,7 @@ class Cluster:
     ----------
     where
         A Dask client, the address of a Dask scheduler (``"tcp://10.0.0.1:8786"``), a number of
-        workers to start on this machine, or ``"local"`` for one worker per core. ``cluster=client``
+        workers to start on this machine, or ``"local"`` for a worker per core. ``cluster=client``
         and ``cluster=4`` mean the same as ``cluster=Cluster(client)`` and ``cluster=Cluster(4)``.
     retries
         How often training restarts after a worker was lost. It restarts from the last state that
@@ -83,6 +84,7 @@ class Cluster:
     exact: bool = True
 
     def __post_init__(self) -> None:
+        # True is an int in Python, but not a number of workers.
         whole = isinstance(self.where, int) and not isinstance(self.where, bool)
         if whole and self.where < 1:
             raise ValueError(f"a cluster needs at least one worker; got {self.where}.")
@@ -96,6 +98,7 @@ class Cluster:
                 "must be a Dask client, the address of a scheduler, a number of workers or 'local'; "
                 f"got {self.where!r}.",
             )
+        # Dask would wait a long time for an address that cannot be right.
         if isinstance(self.where, str) and self.where != "local" and ":" not in self.where:
             raise ValueError(
                 f"cluster={self.where!r} is not an address such as tcp://10.0.0.1:8786, nor 'local'."
@@ -105,4 +108,6 @@ class Cluster:
     @classmethod
     def of(cls, value: Any) -> Cluster:
         """Read the argument ``cluster`` of a fit."""
-        return value if isinstance(value, Cluster) else cls(value)
+        if isinstance(value, Cluster):
+            return value
+        return cls(value)

@@ -75,7 +75,10 @@ def _read(piece: Piece) -> RankingData | None:
         return source
     if isinstance(source, tuple):
         X, y, qid, weights = source
-        return RankingData(X, y, qid=qid, weights=weights) if len(y) else None
+        if len(y) == 0:
+            return None
+        return RankingData(X, y, qid=qid, weights=weights)
+    # A partition may be empty, for example after a filter, and empty data cannot be made.
     if not isinstance(source, str):
         if len(source) == 0:
             return None
@@ -104,12 +107,15 @@ def _read(piece: Piece) -> RankingData | None:
 
 
 def _label(piece: Piece) -> str | list[str]:
-    return piece.labels[0] if len(piece.labels) == 1 else list(piece.labels)
+    if len(piece.labels) == 1:
+        return piece.labels[0]
+    return list(piece.labels)
 
 
 def describe(loaded: Loaded) -> Description:
     """Count the rows of each bucket."""
     data = loaded.data
+    # Empty pieces have no columns to compare, but they count for no bucket.
     if data is None:
         return Description(loaded.name, None, (), np.zeros(BUCKETS, dtype=np.int64))
     columns = Columns(data.feature_names, data.categories, data.named, data.first_index)
@@ -131,6 +137,8 @@ def common_columns(described: Sequence[Description], reference: Columns | None) 
     pieces = [piece for piece in described if piece.columns is not None]
     if not pieces:
         raise ValueError("the data is empty: no part of it has a row.")
+    # Columns of an evaluation set must agree with the training data, and columns of training pieces
+    # with the first piece.
     first, origin = reference, "the training data"
     if first is None:
         first, origin = pieces[0].columns, pieces[0].name
@@ -149,6 +157,8 @@ def common_columns(described: Sequence[Description], reference: Columns | None) 
             raise ValueError(
                 f"{piece.name} does not have the columns of {origin}: {error}"
             ) from None
+        # Levels of training pieces are joined. Levels of an evaluation set are not added, because
+        # no tree knows them.
         for name, of_piece in categories.items():
             if (of_piece is None) != (levels[name] is None):
                 raise ValueError(
@@ -194,6 +204,7 @@ def owners(rows: NDArray[np.int64], n_workers: int) -> NDArray[np.int64]:
     >>> owners(np.array([9, 5, 4, 1]), 2).tolist()
     [0, 1, 1, 0]
     """
+    # The heap has the worker with the fewest rows on top.
     home = np.zeros(len(rows), dtype=np.int64)
     loads = [(0, worker) for worker in range(n_workers)]
     for bucket in np.argsort(-rows, kind="stable").tolist():
@@ -209,6 +220,7 @@ def portions(
     """Cut a piece into the parts of the workers, with common categories."""
     if loaded.data is None:
         return [None] * n_workers
+    # Categories get common codes before the piece is cut, while its own levels are at hand.
     data = _with_columns(loaded.data, columns)
     worker = home[_buckets(data)]
     parts = []
@@ -221,7 +233,9 @@ def portions(
 def _with_columns(data: RankingData, columns: Columns) -> RankingData:
     """Put the columns into the common order, and categories into common codes."""
     order, categories = _by_new_name(data, columns)
-    X = data.X if order == list(range(len(order))) else data.X[:, order]
+    X = data.X
+    if order != list(range(len(order))):
+        X = X[:, order]
     for name, levels in columns.categories.items():
         of_piece = categories[name]
         if levels is None or of_piece is None or of_piece == levels:
@@ -231,6 +245,7 @@ def _with_columns(data: RankingData, columns: Columns) -> RankingData:
         table = np.array([code.get(level, np.nan) for level in of_piece] + [np.nan])
         column = columns.feature_names.index(name)
         values = X[:, column]
+        # The features may belong to the user, so they are not changed in place.
         X = X.copy()
         X[:, column] = table[np.where(np.isnan(values), len(of_piece), values).astype(np.int64)]
     return _data(X, data.labels, data.qid, data.weights, columns)
@@ -249,11 +264,14 @@ def assemble(parts: Sequence[RankingData | None], columns: Columns) -> RankingDa
         X = sp.vstack(matrices, format="csr")
     else:
         X = np.concatenate(matrices)
+    # Ids of different types cannot be in the same array of NumPy, so they are joined as Python
+    # values.
     kinds = {part.qid.dtype.kind for part in filled}
     qid: Any = [value for part in filled for value in plain_ids(part.qid)]
     if len(kinds) == 1 and kinds <= set("iufbU"):
         qid = np.concatenate([part.qid for part in filled])
     weights = None
+    # Parts without weights weigh 1 beside parts with weights.
     if any(part.weights is not None for part in filled):
         weights = np.concatenate([_weights(part) for part in filled])
     labels = {}
@@ -281,13 +299,15 @@ def _data(
 
 
 def without_rows(columns: Columns, labels: Sequence[str]) -> RankingData:
-    """Return data with one row of weight 0, for a worker without queries of an evaluation set."""
+    """Return data with a row of weight 0, for a worker without queries of an evaluation set."""
+    # All machines take part in each sum, and weight 0 keeps the row out of every metric.
     X = np.full((1, len(columns.feature_names)), np.nan)
     return _data(X, {name: [0.0] for name in labels}, [0], [0.0], columns)
 
 
 def content_hash(data: RankingData) -> int:
     """Hash the rows. The sum over all workers does not depend on which worker has which row."""
+    # The hash of a row includes its query, label and weight, so that swapping them changes the sum.
     rows = mix(row_hashes(data.X, 1) ^ mix(np.repeat(data.query_keys, data.group)))
     for values in (*data.labels.values(), _weights(data)):
         rows = mix(rows ^ mix(values.astype(np.float64).view(np.uint64)))

@@ -1,6 +1,7 @@
 """A fit on several machines, led by the client.
 
-The client sends data to workers, lets them choose settings together, and restarts if one is lost.
+The client sends data to workers, lets them choose settings together, and restarts if a
+worker is lost.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class ClusterFit:
     Parameters
     ----------
     plan
-        What to train, before the data decides the rest.
+        The plan, before the data decides the rest.
     cluster
         The workers.
     data, valid
@@ -99,13 +100,13 @@ def train_on(
     cluster
         The argument of ``Ranker.fit``.
     plan
-        What to train.
+        The plan as the parameters say.
     data
         The arguments X, y, qid, group and sample_weight of ``Ranker.fit``.
     eval_set
         As for ``Ranker.fit``.
     asked
-        Further arguments of ``Ranker.fit``, which only one machine can do.
+        Further arguments of ``Ranker.fit``, which a cluster cannot use.
     earlier
         A model to add trees to.
     callbacks
@@ -175,16 +176,21 @@ def _fit(fit: ClusterFit) -> tuple[Model, Objective]:
     with dask.connect(fit.cluster.where, fit.plan.threads) as client:
         for attempt in range(1, retries + 2):
             try:
+                # The team is made anew, because workers may have been lost or replaced.
                 team = dask.Team(client)
                 with team.noticing_losses():
                     return _attempt(team, fit, led)
             except dask.LostWorker as lost:
-                left = f"retry {attempt} of {retries}" if attempt <= retries else "no retries left"
+                left = "no retries left"
+                if attempt <= retries:
+                    left = f"retry {attempt} of {retries}"
                 _LOG.warning("%s after %d trees; %s", lost, led.iteration, left)
                 last = str(lost)
     remains = "nothing was kept; give the Ranker a checkpoint folder to resume from"
     if place is not None:
-        n_saved = 0 if led.saved is None else len(led.saved.values["trees"])
+        n_saved = 0
+        if led.saved is not None:
+            n_saved = len(led.saved.values["trees"])
         remains = f"{place.path} has the first {n_saved} trees, and the same fit resumes from there"
     raise RuntimeError(f"{last}, and {retries} retries are used up: {remains}.")
 
@@ -193,22 +199,29 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
     dask.check_versions(team)
     reference = None if fit.earlier is None else fit.earlier.columns
     train = _spread(team, fit.data, fit.names, reference)
+    # Workers without training rows do not train.
     team = dask.Team(team.client, team.workers[: len(train.futures)])
     # An evaluation set that is None is the training set.
     sets: list[_Spread | None] = []
     for number, data in enumerate(fit.valid):
-        sets.append(None if data is None else _spread_set(team, data, number, fit.names, train))
+        spread_set = None
+        if data is not None:
+            spread_set = _spread_set(team, data, number, fit.names, train)
+        sets.append(spread_set)
     recipe = read_recipe(fit.plan.within_query, train.columns)
     if fit.earlier is not None:
         fit.earlier.check_same_recipe(recipe)
+    # The workers compute features within the query themselves, because whole queries are there.
     if recipe:
         for spread in (train, *sets):
             if spread is not None:
                 spread.futures = team.each(worker.with_features, spread.futures, recipe)
                 names = [*spread.columns.feature_names, *recipe.names]
                 spread.columns = replace(spread.columns, feature_names=names)
+    # All workers get the same plan, so the worker with the fewest threads decides.
     plan = replace(fit.plan, threads=min(member.threads for member in team.workers))
     settled = [(plan, future, len(recipe.names), fit.cluster.exact) for future in train.futures]
+    # Settings depend on the rows of all workers, and all workers get the same answer.
     plan = team.together(_settle, settled)
     bins = _bins(team, train, plan)
     initial = None if fit.earlier is None else fit.earlier.forest
@@ -218,6 +231,7 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
         prints += [train.fingerprint if data is None else data.fingerprint for data in sets]
         n_features = len(train.columns.feature_names)
         saved = Checkpoint(plan.checkpoint, plan, prints, n_features, initial)
+    # Uneven shares make all workers wait for the largest, so the log has them.
     share = ", ".join(f"{rows / sum(train.rows):.0%}" for rows in train.rows)
     _LOG.info("%d rows on %d workers: %s", sum(train.rows), len(team.workers), share)
     with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
@@ -256,21 +270,19 @@ def _train(
     led: _Led,
 ) -> State:
     """Train from the last state that is known, and follow the reports of the first worker."""
-    initial = None if fit.earlier is None else fit.earlier.forest
-    n_initial = 0 if initial is None else initial.n_trees
+    n_initial, trees_before = 0, b""
+    if fit.earlier is not None:
+        n_initial, trees_before = fit.earlier.forest.n_trees, fit.earlier.forest.dump()
+    interval = _INTERVAL
+    if checkpoint is not None:
+        interval = checkpoint.place.trees, checkpoint.place.seconds
+    # The history starts again at the last state: the workers report later iterations anew.
     led.history = [{name: [] for name in plan.metrics} for _ in sets]
     led.iteration = 0
     if led.saved is not None:
         led.history = copy.deepcopy(led.saved.values["history"])
         led.iteration = len(led.saved.values["trees"])
-    work = worker.Work(
-        plan,
-        bins,
-        led.saved,
-        b"" if initial is None else initial.dump(),
-        _INTERVAL if checkpoint is None else (checkpoint.place.trees, checkpoint.place.seconds),
-        fit.cluster.exact,
-    )
+    work = worker.Work(plan, bins, led.saved, trees_before, interval, fit.cluster.exact)
     arguments = []
     for number, future in enumerate(train.futures):
         valid = [None if data is None else data.futures[number] for data in sets]
@@ -283,6 +295,7 @@ def _train(
             elif kind == "state":
                 led.saved = content
                 if checkpoint is not None:
+                    # A checkpoint of a cluster has the format of a checkpoint of a single machine.
                     checkpoint.save(worker.load_state(content, plan, n_initial, len(sets)))
             else:
                 for step in content:
@@ -300,11 +313,12 @@ def _train(
 def _follow(
     step: worker.Step, plan: Plan, led: _Led, display: Display, callbacks: Callbacks
 ) -> bool:
-    """Show an iteration and call the callbacks once; return True if one wants training to end."""
+    """Show an iteration and call the callbacks once; return True if any of them wants training to end."""
     for curves, values in zip(led.history, step.values, strict=True):
         for name, value in values.items():
             curves[name].append(value)
     led.iteration = step.iteration
+    # A restart repeats iterations, and callbacks have seen them already.
     if step.iteration <= led.reported:
         return False
     led.reported = step.iteration
@@ -332,6 +346,8 @@ def _spread(
 
     A training set, without ``train_rows``, leaves out workers that would have no rows.
     """
+    # The pieces are read wherever they are. Only their descriptions come to the client, and the
+    # rows go from worker to worker.
     loaded = dask.loaded_pieces(team, data, names)
     described = team.results([team.anywhere(describe, piece) for piece in loaded], "partition")
     columns, labels = common_columns(described, reference), common_labels(described)
@@ -339,6 +355,8 @@ def _spread(
     workers = team.workers
     home = owners(rows, len(workers))
     loads = np.bincount(home, rows, len(workers)).astype(int)
+    # If queries are few, some workers get no bucket, and buckets are dealt again to the other
+    # workers.
     if train_rows is None:
         workers = [member for member, load in zip(workers, loads, strict=True) if load > 0]
         home = owners(rows, len(workers))
@@ -347,13 +365,15 @@ def _spread(
     futures = []
     for number, member in enumerate(workers):
         parts = [team.anywhere(_pick, portion, number) for portion in cut]
+        # Portions are computed anywhere, but the data stays on its worker for the whole training.
         futures.append(team.on(member, _assemble, parts, columns, labels))
     hashes = team.results(dask.Team(team.client, workers).each(_hash, futures))
-    content = (
-        columns.feature_names if columns.named else len(columns.feature_names),
-        sum(hashes) % 2**64,
-        int(rows.sum()),
-    )
+    # The sum of the hashes does not depend on the workers, so a checkpoint fits any number of
+    # workers.
+    names_or_number: Any = len(columns.feature_names)
+    if columns.named:
+        names_or_number = columns.feature_names
+    content = names_or_number, sum(hashes) % 2**64, int(rows.sum())
     digest = hashlib.sha256(repr(content).encode()).hexdigest()[:32]
     return _Spread(futures, columns, loads.tolist(), digest)
 
@@ -381,7 +401,10 @@ def _assemble(parts: Sequence[Any], columns: Columns, labels: Sequence[str]) -> 
 
 
 def _hash(data: Any) -> int:
-    return 0 if data.weights is not None and not data.weights.any() else content_hash(data)
+    # The row that stands for an empty set is not part of the data.
+    if data.weights is not None and not data.weights.any():
+        return 0
+    return content_hash(data)
 
 
 def _bins(team: dask.Team, train: _Spread, plan: Plan) -> Bins:
@@ -389,9 +412,11 @@ def _bins(team: dask.Team, train: _Spread, plan: Plan) -> Bins:
 
     Only the rows that count are sent to the client.
     """
+    # Rows with the smallest hashes are a random sample that is the same for any number of workers.
     samples = team.each(worker.sample_rows, train.futures)
     hashes = team.results(team.each(worker.sampled_hashes, samples))
     every = np.sort(np.concatenate(hashes))
+    # The hashes alone show which rows belong to the sample.
     largest = int(every[min(SAMPLE_ROWS, len(every)) - 1])
     first, *later = team.results(team.each(worker.sampled_up_to, samples, largest))
     sample = reduce(lambda joined, part: joined.joined(part), later, first)

@@ -54,11 +54,11 @@ class Work(NamedTuple):
     Parameters
     ----------
     plan
-        What to train.
+        The plan with all settings.
     bins
         Edges of the bins.
     start
-        Where to resume.
+        The state to resume from.
     initial
         Trees to add to, none if empty.
     interval
@@ -141,7 +141,7 @@ def train(
     Parameters
     ----------
     work
-        What to do, the same for all workers.
+        The training, the same for all workers.
     data, valid
         This worker's queries of the training and evaluation sets; None is the training set.
     place
@@ -150,8 +150,9 @@ def train(
         The connection to the client.
     """
     plan = work.plan
-    initial = load_engine(plan.engine).load(work.initial) if work.initial else None
-    state = State.initial(initial)
+    state = State.initial(None)
+    if work.initial:
+        state = State.initial(load_engine(plan.engine).load(work.initial))
     if work.start is not None:
         state = load_state(work.start, plan, state.initial_trees, len(valid))
     with connected(*place):
@@ -161,12 +162,16 @@ def train(
         reporter = _Reporter(boosting, mailbox, work.interval, state.iteration)
 
         def after(progress: Progress) -> bool:
+            # Only the first worker talks to the client. All workers must end after the same
+            # iteration, so it passes the answer on.
             end = reducer.rank == 0 and reporter.report(progress)
             return bool(reducer.max(np.array([float(end)]))[0])
 
         boosting.run(state, after)
+        # All workers have the same trees, so the first is enough.
         if reducer.rank != 0:
             return None
+        # The last steps may be younger than the last message.
         reporter.send_steps()
         return save_state(boosting.snapshot())
 
@@ -185,7 +190,8 @@ class _Reporter:
         self._sent_at = self._saved_at = time.perf_counter()
 
     def report(self, progress: Progress) -> bool:
-        """Send what is due, and return True if the client wants training to end."""
+        """Send messages that are due, and return True if the client wants training to end."""
+        # The whole history would grow with each message, so only the newest values are sent.
         values = [
             {name: curve[-1] for name, curve in curves.items()} for curves in progress.history
         ]
@@ -193,10 +199,12 @@ class _Reporter:
         self._steps.append(step)
         now = time.perf_counter()
         stopped = False
+        # Steps are collected, because a message for each tree would slow down fast trainings.
         if now - self._sent_at >= _SECONDS_BETWEEN_MESSAGES:
             self.send_steps()
             self._sent_at = now
             stopped = self._mailbox.stopped()
+        # Copies of the state let training restart from here if a worker is lost.
         trees = progress.iteration - self._saved_iteration
         if trees >= self._trees or now - self._saved_at >= self._seconds:
             self._mailbox.report("state", save_state(self._boosting.snapshot()))
