@@ -99,6 +99,7 @@ def export(
     ...     export(ranker, "solr", folder).name
     'solr-model.json'
     """
+    # Targets read only the trees and the columns, so an engine's library is not needed.
     light = light_model(model)
     options = export_options(light, target_version, feature_set, name, evaluator)
     file, notes = write_export(light, load_target(target), path, options)
@@ -139,6 +140,7 @@ def export_options(
 ) -> ExportOptions:
     """Gather the options of a target; the feature set is read, and compared with the model."""
     features = None
+    # Features that the engine does not compute would be missing values in every query.
     if feature_set is not None:
         from rankwright.exporting.feature_sets import check_feature_set, read_feature_set
 
@@ -154,13 +156,16 @@ def write_export(
 ) -> tuple[Path, tuple[str, ...]]:
     """Write a model's file, complete or not at all; return its path and the warnings."""
     target.check(options)
+    # Features within the query depend on the other documents, so such a file would give wrong scores.
     if model.recipe and not target.whole_queries:
         raise ValueError(
             f"{target.name} scores documents one by one, but the model has features within the query "
             f"({model.recipe.names[0]}), which need all documents of a query at once. Export to c, use rankwright "
             "serve, or train without within_query."
         )
-    file = Path(path) / target.file_name if Path(path).is_dir() else Path(path)
+    file = Path(path)
+    if file.is_dir():
+        file /= target.file_name
     exported = target.write(list(model.forest.trees()), model.feature_names, options)
     write_together({file: exported.content})
     if model.calibration is None:

@@ -4,12 +4,12 @@
     void NAME_score_rows(const double *features, size_t n_rows, double *scores);
 
 ``features`` are the columns of the model in their order (``NAME_feature_names`` lists them), NaN for a missing
-value; categories are their codes. Scores are those of ``Model.predict`` to the last bit. NAME is the name of the
-model, with its other characters replaced by underscores. The file is C99, compiles without warnings and has no state,
-so that any number of threads may call it. A model with features within the query has a function that scores all
+value; categories are their codes. Scores are equal to the scores of ``Model.predict`` to the last bit. NAME is the name
+of the model, with its other characters replaced by underscores. The file is C99, compiles without warnings and has no
+state, so that any number of threads may call it. A model with features within the query has a function that scores all
 documents of a query instead, by the formulas of `rankwright.data.within_query`: sums go over the sorted values, as in
-the kernel, so that scores are the same to the last bit. Do not compile the file with ``-ffast-math``,
-because it assumes that no number is NaN.
+the kernel, so that scores are the same to the last bit. Do not compile the file with ``-ffast-math``, because it
+assumes that no number is NaN.
 
 The trees are tables. As nested ifs, 500 trees of 31 leaves took 15 s to compile instead of 0.5 s (gcc -O2), and scored
 a row in half the time.
@@ -60,6 +60,7 @@ class CSource(Target):
         # Features within the query are computed by the file itself, so callers do not give them.
         name = identifier(options.name)
         given = feature_names[: len(feature_names) - len(options.recipe.names)]
+        # The trees are packed as in prediction, so that the file makes the same comparisons.
         tables = {
             "root": _table("int32_t", "root", packed.root),
             "feature": _table("int32_t", "feature", packed.feature),
@@ -86,6 +87,7 @@ class CSource(Target):
         """Score rows by the tables, as the functions of the file do, without compiling or executing it."""
         text = content.decode()
         rows = dense(X, int(re.findall(r"#define N_FEATURES (\d+)", text)[0]))
+        # The tables are parsed from the text, so that no compiler is needed.
         tables = {
             name: [_read(number) for number in numbers.replace("\n", " ").split(",")]
             for name, numbers in re.findall(
@@ -99,8 +101,9 @@ class CSource(Target):
 
 
 def _functions(name: str, given: Names, recipe: Recipe) -> dict[str, str]:
-    """Return the headers and the public functions, for documents one by one or for all documents of a query."""
+    """Return the headers and the public functions, for single documents or for all documents of a query."""
     headers = ["math", "stddef", "stdint"]
+    # Features within the query need all documents, so there is no function for a single document.
     if recipe:
         headers = ["float", *headers, "stdlib", "string"]
         source, target = recipe.steps(list(given))
@@ -133,28 +136,38 @@ def identifier(name: str) -> str:
     ('web_search_2', 'model_2nd')
     """
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    # Identifiers must not begin with a digit, and names with a leading underscore are reserved in C.
     return plain if re.match(r"[A-Za-z]", plain) else f"model_{plain}"
 
 
 def _table(kind: str, name: str, values: Any) -> str:
     numbers = np.asarray(values).tolist() or [0]  # C has no empty arrays
     texts = [_number(number) for number in numbers]
+    # Short lines keep the file readable in editors and in differences of versions.
     lines = [", ".join(texts[start : start + 12]) for start in range(0, len(texts), 12)]
     return f"static const {kind} {name}[{len(texts)}] = {{\n    " + ",\n    ".join(lines) + "\n};"
 
 
 def _number(number: float) -> str:
-    if number in (np.inf, -np.inf):
-        return "HUGE_VAL" if number > 0 else "-HUGE_VAL"
-    return f"{number}u" if isinstance(number, int) and number > 0x7FFFFFFF else repr(number)
+    if number == np.inf:
+        return "HUGE_VAL"
+    if number == -np.inf:
+        return "-HUGE_VAL"
+    # The suffix makes the literal unsigned, like the 32-bit words of the sets.
+    if isinstance(number, int) and number > 0x7FFFFFFF:
+        return f"{number}u"
+    return repr(number)
 
 
 def _escaped(name: str) -> str:
     """Escape all but plain letters, digits and a few signs, as octal numbers: three digits end by themselves."""
-    return "".join(
-        chr(byte) if re.match(r"[\w .+-]", chr(byte), re.ASCII) else f"\\{byte:03o}"
-        for byte in name.encode()
-    )
+    escaped = ""
+    for byte in name.encode():
+        if re.match(r"[\w .+-]", chr(byte), re.ASCII):
+            escaped += chr(byte)
+        else:
+            escaped += f"\\{byte:03o}"
+    return escaped
 
 
 def _read(number: str) -> float:
@@ -173,6 +186,7 @@ def _values(tables: dict[str, list[float]], root: int, rows: Floats) -> Floats:
         x = rows[some, int(tables["feature"][node])]
         rule = int(tables["rule"][node])
         missing = np.isnan(x) | ((np.abs(x) <= 1.0000000180025095e-35) & bool(rule & 2))
+        # Bit i of word j of a set stands for the category 32 j + i.
         if rule & 4:
             first, last = (int(tables["set_start"][node + step]) for step in (0, 1))
             words = tables["sets"][first:last]

@@ -17,6 +17,7 @@ from rankwright.data.within_query import Recipe
 from rankwright.kernels.tree_arrays import TreeArrays
 from rankwright.support.checks import ArgumentError
 
+# Short names for the types in the signatures of all targets. A blur is described at `Precision`.
 Floats = NDArray[np.float64]
 Trees = Sequence[TreeArrays]
 Names = Sequence[str]
@@ -118,7 +119,7 @@ class Support(NamedTuple):
 
 
 class Target:
-    """A form of model files; each target is a subclass with one instance in the registry."""
+    """A form of model files; each target is a subclass with a single instance in the registry."""
 
     name: str
     """Its name in ``rankwright export --to``."""
@@ -155,6 +156,7 @@ class Target:
 
     def check(self, options: ExportOptions) -> None:
         """Raise ValueError if a given version or evaluator makes no difference or is not known."""
+        # An option without effect is an error, because the user expects it to change the file.
         if options.target_version is not None and not self.has_versions:
             raise ArgumentError(
                 "target_version",
@@ -167,7 +169,7 @@ class Target:
                 f"changes nothing for {self.name}, because it has only one; leave it out.",
             )
         if evaluator is not None and evaluator not in self.evaluators:
-            known = ", ".join(self.evaluators)
+            names = ", ".join(self.evaluators)
             raise ArgumentError(
-                "evaluator", f"must be one of {known} for {self.name}; got {evaluator!r}."
+                "evaluator", f"must be one of {names} for {self.name}; got {evaluator!r}."
             )

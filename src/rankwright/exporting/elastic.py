@@ -58,6 +58,7 @@ class Elastic(Target):
     def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees."""
         refuse_categories(trees, feature_names, "Elasticsearch's own learning to rank")
+        # The ensemble and each of its trees repeat the names, as Elasticsearch's parser wants them.
         common = {"feature_names": list(feature_names), "target_type": "regression"}
         plain = plain_trees(trees, feature_names, Form(nested=True))
         ensemble = {
@@ -77,6 +78,7 @@ class Elastic(Target):
         values = np.asarray(X, dtype=np.float64)
         total = np.zeros(len(values))
         for model in ensemble["trained_models"]:
+            # The features of a tree are positions in the tree's list of names.
             columns = [names.index(name) for name in model["tree"]["feature_names"]]
             total += _tree_values(model["tree"]["tree_structure"], values[:, columns])
         # The constant decides how much is lost by rounding, but has no part in the comparison.
@@ -104,13 +106,14 @@ def _lowest_score(ensemble: Any) -> float:
 
 def _tree_values(nodes: list[dict[str, Any]], values: Floats) -> Floats:
     """Return the leaf value of each row in a tree."""
+    # Elasticsearch finds nodes by their position in the list, so the numbers must agree with it.
     if [node["node_index"] for node in nodes] != list(range(len(nodes))):
         raise ValueError("the nodes of a tree are not in the order of their node_index.")
     for node in nodes:
-        if (
-            "leaf_value" not in node
-            and min(node["left_child"], node["right_child"]) <= node["node_index"]
-        ):
+        if "leaf_value" in node:
+            continue
+        # Parents stand before their children, so a way back would be a loop.
+        if min(node["left_child"], node["right_child"]) <= node["node_index"]:
             raise ValueError(
                 f"node {node['node_index']} leads back to an earlier one: that is not a tree."
             )
@@ -127,10 +130,11 @@ def _tree_values(nodes: list[dict[str, Any]], values: Floats) -> Floats:
 
 
 def _structure(tree: PlainTree) -> list[dict[str, Any]]:
-    """Return the nodes of a tree in one list, with parents before their children."""
+    """Return the nodes of a tree in a list, with parents before their children."""
     nodes: list[dict[str, Any]] = []
 
     def add(node: int) -> int:
+        # The node takes its place before its children are added, because parents come first.
         index = len(nodes)
         nodes.append({"node_index": index})
         if node < 0:

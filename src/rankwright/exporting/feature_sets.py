@@ -1,4 +1,4 @@
-"""Feature sets: the features that a search engine computes, and whether they are those of a model."""
+"""Feature sets: the features that a search engine computes, and whether a model has the same features."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def read_feature_set(path: PathLike) -> FeatureSet:
         content: Any = json.loads(Path(path).read_bytes())
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: the feature set is not JSON ({error}).") from None
+    # The answer of a search engine wraps the list in these objects; the body of a request in fewer.
     for key in ("_source", "featureset", "features"):
         if isinstance(content, dict) and key in content:
             content = content[key]
@@ -34,11 +35,13 @@ def read_feature_set(path: PathLike) -> FeatureSet:
         )
     names, stores = [], []
     for position, feature in enumerate(content):
-        name = feature.get("name") if isinstance(feature, dict) else feature
+        name, store = feature, None
+        if isinstance(feature, dict):
+            name, store = feature.get("name"), feature.get("store")
         if not isinstance(name, str) or not name:
             raise ValueError(f"{path}: feature {position} has no name.")
         names.append(name)
-        store = feature.get("store") if isinstance(feature, dict) else None
+
         if not (store is None or isinstance(store, str)):
             raise ValueError(
                 f"{path}: the store of feature {position} must be text; got {store!r:.60}."
@@ -47,8 +50,11 @@ def read_feature_set(path: PathLike) -> FeatureSet:
     repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise ValueError(f"{path}: these features occur twice: {', '.join(repeated)}.")
+    # A model in Solr names a single store for all of its features.
     if len(set(stores)) > 1:
-        raise ValueError(f"{path}: the features are of several stores; give those of one.")
+        raise ValueError(
+            f"{path}: the features are of several stores; give the features of a single store."
+        )
     return FeatureSet(tuple(names), stores[0])
 
 

@@ -19,6 +19,7 @@ def largest_float32_at_most(x: ArrayLike) -> Floats32:
     [0.5, 0.09999999403953552, 3.4028234663852886e+38, -inf]
     """
     values = np.asarray(x, dtype=np.float64)
+    # Rounding takes the nearest number, so the result may be the number above x.
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
         before = np.nextafter(rounded, _MINUS_INFINITY)

@@ -1,4 +1,4 @@
-"""Target ``json``: trees as one JSON object, documented here, for programs that score by themselves.
+"""Target ``json``: trees as a JSON object, documented here, for programs that score by themselves.
 
     {
       "format": "rankwright-trees",
@@ -14,14 +14,14 @@
           "default_left": [false, ...],
           "left": [1, ...],               a node, or -1 - leaf
           "right": [-1, ...],
-          "categories": [[], ...],        that go left, ascending; empty where the decision is not "among"
+          "categories": [[], ...],        that go left, ascending; empty if the decision is not "among"
           "value": [0.25, ...]            of each leaf
         }, ...
       ]
     }
 
-The score of a row is the sum of one leaf value per tree, in the order of the trees. The walk starts at node 0; a tree
-without nodes has one leaf. A node reads x, the value of its feature:
+The score of a row is the sum of a leaf value per tree, in the order of the trees. The walk starts at node 0; a tree
+without nodes has a single leaf. A node reads x, the value of its feature:
 
 1. x is missing (NaN). ``missing`` is ``as_zero``: x is read as 0. Otherwise go left if ``default_left``.
 2. The decision is ``at_most`` and |x| <= ``zero``. ``missing`` is ``zero_to_default``: go left if ``default_left``.
@@ -109,6 +109,7 @@ def _tree(tree: TreeArrays) -> dict[str, Any]:
 
 
 def _number(threshold: float) -> float | str:
+    # JSON has no infinite numbers.
     if np.isinf(threshold):
         return "Infinity" if threshold > 0 else "-Infinity"
     return threshold
@@ -123,9 +124,10 @@ def _values(tree: dict[str, Any], zero: float, rows: Floats) -> Floats:
             return float(tree["value"][~node])
         x = rows[some, tree["feature"][node]]
         missing, decision = tree["missing"][node], tree["decision"][node]
-        # The three rules of the form, in their order.
+        # The three rules of the form, in their order. First, missing values.
         to_default = np.isnan(x) & (missing != "as_zero")
         x = np.where(np.isnan(x), 0.0, x)
+        # Then zeros and numbers, by the kind of the decision.
         if decision == "at_most":
             is_zero = ~to_default & (np.abs(x) <= zero)
             to_default |= is_zero & (missing == "zero_to_default")

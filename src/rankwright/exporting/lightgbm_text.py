@@ -50,6 +50,7 @@ class LightGBMText(Target):
         form = Form(missing_category_right=True, zero_is_missing=True)
         every = plain_trees(trees, feature_names, form)
         notes = []
+        # LightGBM rounds features near zero to zero before it compares them.
         blurred = sum(
             codes is None and -ZERO <= bound < ZERO
             for tree in every
@@ -68,6 +69,7 @@ class LightGBMText(Target):
                 f"{len(changed)} names of features, such as {changed[0]!r}, have signs that LightGBM's text cannot "
                 "hold; underscores replace them."
             )
+        # LightGBM finds the trees by their sizes, so each block has its empty lines.
         blocks = [f"Tree={number}\n{_tree(tree)}\n\n" for number, tree in enumerate(every)]
         head = [
             "tree",
@@ -97,9 +99,8 @@ class LightGBMText(Target):
         rows[np.abs(rows) <= 1.0000000180025095e-35] = 0.0
         scores = np.zeros(len(rows))
         for block in re.split(r"(?m)^Tree=\d+\n", text.partition("end of trees")[0])[1:]:
-            scores += _values(
-                dict(line.split("=", 1) for line in block.splitlines() if "=" in line), rows
-            )
+            fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+            scores += _values(fields, rows)
         return scores
 
 
@@ -109,6 +110,7 @@ def _plain_names(feature_names: Names) -> list[str]:
     taken = set(feature_names)
     for name in feature_names:
         plain = re.sub(r'[\s",:\[\]{}=]', "_", name) or "_"
+        # Another feature may have this name, and two columns must not share it.
         number = 0
         while plain != name and (plain in taken or plain in names):
             number += 1
@@ -132,6 +134,7 @@ def _infos(trees: Sequence[PlainTree], n_features: int) -> list[str]:
 
 
 def _tree(tree: PlainTree) -> str:
+    # A tree has a list of its sets, and a node has the number of its set as its threshold.
     sets = [bits_of(np.array(codes)) for codes in tree.categories if codes is not None]
     lines = [f"num_leaves={len(tree.value)}", f"num_cat={len(sets)}"]
     if tree.feature:
@@ -144,6 +147,7 @@ def _tree(tree: PlainTree) -> str:
             "right_child=" + _joined(tree.right),
         ]
     lines.append("leaf_value=" + _joined(tree.value))
+    # The words of all sets stand in a single list, with the bounds of each set in another.
     if sets:
         bounds = np.cumsum([0, *map(len, sets)]).tolist()
         lines += [
@@ -193,6 +197,7 @@ def _values(fields: dict[str, str], rows: Floats) -> Floats:
         if node < 0:
             return value[~node]
         x = rows[some, feature[node]]
+        # Two bits of the decision type are the kind of missing values: 0 none, 1 zero, 2 NaN.
         default, missing = bool(kind[node] & 2), kind[node] >> 2 & 3
         children = int(left[node]), int(right[node])
         if kind[node] & 1:

@@ -122,13 +122,15 @@ class _Place(NamedTuple):
 
 
 class _Builder:
-    """Builds the plain form of one tree after the other, within the limits of a file."""
+    """Builds the plain form of the trees in turn, within the limits of a file."""
 
     def __init__(self, form: Form, feature_names: Names, n_nodes: int) -> None:
         self._form = form
         self._names = feature_names
+        self._most = MOST_SPLITS
         # Formats that are not nested have no limit for the model's own splits, only for copies.
-        self._most = MOST_SPLITS + (0 if form.nested else n_nodes)
+        if not form.nested:
+            self._most += n_nodes
         self._n_splits = 0
 
     def build(self, number: int, tree: TreeArrays) -> PlainTree:
@@ -149,18 +151,22 @@ class _Builder:
         while True:
             if isinstance(source, int):
                 if source < 0:
+                    # A leaf that is reached through several copies is written once for each of them.
                     self._plain.value.append(float(self._tree.value[~source]))
                     self._attach(~(len(self._plain.value) - 1), place)
                     return
                 feature = int(self._tree.feature[source])
                 reach = reaches.get(feature, _Reach())
+                # If no number reaches the node, only the side of missing values matters.
                 if reach.low < reach.high and self._fill_whole_node(source, reach, place):
                     return
                 source = self._rules.regions(source)
             reach = reaches.get(int(self._tree.feature[source.node]), _Reach())
             # Splits that the path has decided already are left out here.
             source = _open_part(source, reach)
-            last = source.children[-1] if source.children else source.missing_child
+            last = source.missing_child
+            if source.children:
+                last = source.children[-1]
             # A split by the last bound sends missing values right or on to the left. It cannot send
             # them left if the format has no choice, or if there is no bound to split by.
             apart = reach.missing and source.missing_child != last
@@ -170,7 +176,7 @@ class _Builder:
             if source.ends:
                 self._fill_last_bound(source, reach, place)
                 return
-            source = last  # all values that reach the node go to one child
+            source = last  # all values that reach the node go to the same child
 
     def _fill_whole_node(self, node: int, reach: _Reach, place: _Place) -> bool:
         """Write a node as it is, if it has categories or the format knows its treatment of zeros."""
@@ -179,20 +185,24 @@ class _Builder:
         is_set = bool(tree.decision[node] == AMONG) and len(categories) > 0
         missing_left = bool(rules.missing_left[node])
         if is_set:
+            # The format would send missing categories right, so they get a split of their own.
             if self._form.missing_category_right and missing_left and reach.missing:
                 self._fill_missing_apart(node, node, int(tree.left[node]), reach, place)
                 return True
         elif not (self._form.zero_is_missing and rules.zero_apart[node]):
             return False
-        plain = self._plain
-        plain.categories.append(tuple(categories.tolist()) if is_set else None)
-        plain.zero_is_missing.append(not is_set)
+        bound = float(rules.bound[node])
+        codes: tuple[int, ...] | None = None
+        if is_set:
+            bound, codes = 0.0, tuple(categories.tolist())
+        self._plain.categories.append(codes)
+        self._plain.zero_is_missing.append(not is_set)
         # The numbers that reach a child are no interval here, so only missing values are followed.
         left = reach._replace(missing=reach.missing and missing_left)
         right = reach._replace(missing=reach.missing and not missing_left)
         self._split(
             node,
-            0.0 if is_set else float(rules.bound[node]),
+            bound,
             missing_left,
             (int(tree.left[node]), left),
             (int(tree.right[node]), right),
@@ -206,6 +216,7 @@ class _Builder:
         """Write a split of all numbers, on its left, from missing values."""
         self._plain.categories.append(None)
         self._plain.zero_is_missing.append(False)
+        # All numbers are at most infinity, so only missing values are left for the right side.
         self._split(
             node,
             np.inf,
@@ -218,6 +229,7 @@ class _Builder:
     def _fill_last_bound(self, source: _Regions, reach: _Reach, place: _Place) -> None:
         """Write the split of the last region from the others."""
         bound, last = source.ends[-1], source.children[-1]
+        # Missing values stay among the other regions unless they go where the last region goes.
         missing_left = source.missing_child != last
         rest = source._replace(ends=source.ends[:-1], children=source.children[:-1])
         self._plain.categories.append(None)
@@ -248,11 +260,14 @@ class _Builder:
         plain.feature.append(feature)
         plain.bound.append(bound)
         plain.missing_left.append(missing_left)
+        # The children are not written yet; `_attach` fills in their numbers.
         plain.left.append(0)
         plain.right.append(0)
+        # Copies have no gain, so that the gains in the file sum to the gains of the model.
         plain.gain.append(0.0 if node in self._written else float(self._tree.gain[node]))
         self._written.add(node)
         self._attach(number, place)
+        # The list is read from its end, so the left child goes last.
         for on_left, (source, reach) in ((False, right), (True, left)):
             reaches = {**place.reaches, feature: reach}
             self._waiting.append(_Place(source, reaches, place.depth + 1, number, on_left))
@@ -265,6 +280,7 @@ class _Builder:
     def _check_limits(self, feature: int, depth: int) -> None:
         self._n_splits += 1
         name = self._names[feature]
+        # JSON parsers stop at some depth, so search engines would refuse the file when it is uploaded.
         if self._form.nested and depth >= DEEPEST:
             raise ValueError(
                 f"tree {self._number} has more than {DEEPEST} levels, the last of them on {name!r}; "
@@ -284,12 +300,14 @@ class _Rules:
     def __init__(self, tree: TreeArrays, single: bool) -> None:
         self._tree = tree
         self.bound, kind = _rules(tree)
+        # LightGBM reads all numbers between these bounds as zero.
         zero_ends = np.array([_JUST_BELOW_ZERO, ZERO])
+        largest = float(np.finfo(np.float64).max)
         if single:
+            largest = float(np.finfo(np.float32).max)
             self.bound = largest_float32_at_most(self.bound).astype(np.float64)
             zero_ends = largest_float32_at_most(zero_ends).astype(np.float64)
-        # All numbers are at most the largest one, so such a bound is no bound.
-        largest = np.finfo(np.float32 if single else np.float64).max
+        # All numbers are at most the largest number, so such a bound separates missing values only.
         self.bound = np.where(self.bound >= largest, np.inf, self.bound)
         self._zero_ends = tuple(zero_ends.tolist())
         is_set = np.asarray(tree.decision) == AMONG
@@ -328,6 +346,7 @@ def _open_part(source: _Regions, reach: _Reach) -> _Regions:
     start = -np.inf
     for end, child in zip((*source.ends, np.inf), source.children, strict=True):
         if max(start, reach.low) < min(end, reach.high):
+            # A region with the same child as its neighbour only moves the neighbour's end.
             if children and children[-1] == child:
                 ends[-1] = end
             else:
@@ -338,7 +357,7 @@ def _open_part(source: _Regions, reach: _Reach) -> _Regions:
 
 
 def plain_trees(trees: Trees, feature_names: Names, form: Form) -> list[PlainTree]:
-    """Return trees in plain form; a forest without trees becomes one leaf of 0, because formats need a tree.
+    """Return trees in plain form; a forest without trees becomes a leaf of 0, because formats need a tree.
 
     Raise ValueError, naming the feature, if a file would grow too large or too deep.
 
@@ -359,6 +378,7 @@ def missing_left(tree: TreeArrays) -> NDArray[np.bool_]:
     """Return which nodes send missing values left; a missing category that is read as 0 is looked up in the set."""
     _, kind = _rules(tree)
     default_left = np.asarray(tree.default_left, dtype=bool)
+    # The categories of a set ascend, so 0 can only be the first of them.
     has_zero = np.array([len(codes) > 0 and codes[0] == 0 for codes in tree.categories], dtype=bool)
     set_left = np.where(np.asarray(tree.missing) == AS_ZERO, has_zero, default_left)
     number_left = np.where(kind == SPECIAL, default_left, kind == MISSING_LEFT)
@@ -371,6 +391,7 @@ def numeric_bounds(tree: TreeArrays) -> tuple[NDArray[np.intp], NDArray[np.float
     bound, kind = _rules(tree)
     feature = np.asarray(tree.feature)
     numeric = np.asarray(tree.decision) != AMONG
+    # A split that sets zeros apart has two more bounds, on both sides of zero.
     zeros = feature[numeric & (kind == SPECIAL)]
     features = np.concatenate([feature[numeric], zeros, zeros])
     ends = np.repeat([_JUST_BELOW_ZERO, ZERO], len(zeros))
@@ -395,6 +416,7 @@ def zero_note(trees: Trees, target: str) -> list[str]:
     changed = 0
     for tree in trees:
         bound, kind = _rules(tree)
+        # A split agrees with the target if missing values go to the same side as zeros.
         zero_left = bound >= 0
         changed += int(np.sum((zero_left != missing_left(tree)) & (kind != SPECIAL)))
     if not changed:

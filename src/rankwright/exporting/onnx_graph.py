@@ -5,7 +5,7 @@ The operator's rules, from its specification (``ai.onnx.ml`` 3) and onnxruntime:
     numbers             the input ``features`` [rows, columns], values and the output ``score`` [rows, 1] are floats
     a present feature   takes the true branch if x <= value (BRANCH_LEQ) or x = value (BRANCH_EQ)
     a missing feature   is NaN, and goes by ``missing_value_tracks_true``
-    sum                 leaves are added as floats; onnxruntime adds one row and a batch in different orders
+    sum                 leaves are added as floats; onnxruntime adds a single row and a batch in different orders
 
 Sets of categories are chains of BRANCH_EQ nodes that share their true branch, as other converters write them and as
 onnxruntime expects.
@@ -48,6 +48,7 @@ class OnnxGraph(Target):
     def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
         onnx = require("onnx", self.name, "onnx")
+        # The operator has lists over the nodes and leaves of all trees.
         lists: dict[str, list[Any]] = {name: [] for name in _LISTS}
         for number, tree in enumerate(plain_trees(trees, feature_names, Form(single=True))):
             _add_tree(lists, number, tree, feature_names)
@@ -61,6 +62,7 @@ class OnnxGraph(Target):
             post_transform="NONE",
             **lists,
         )
+        # The number of rows is free, so that a server may send batches of any size.
         number = onnx.TensorProto.FLOAT
         graph = onnx.helper.make_graph(
             [node],
@@ -75,6 +77,7 @@ class OnnxGraph(Target):
         model = onnx.helper.make_model(
             graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name="rankwright"
         )
+        # The graph knows columns by position; the names help people who prepare its input.
         onnx.helper.set_model_props(model, {"feature_names": json.dumps(list(feature_names))})
         onnx.checker.check_model(model)
         return Exported(model.SerializeToString(deterministic=True))
@@ -88,6 +91,7 @@ class OnnxGraph(Target):
             for attribute in node.attribute
         }
         rows = single(dense(X, len(feature_names)))
+        # Weights belong to leaves by the numbers of tree and node, in any order.
         tree_ids = np.array(lists["nodes_treeids"])
         weight = dict(
             zip(
@@ -143,11 +147,13 @@ def _add_tree(
         # numbers of nodes and leaves do not depend on them.
         next_free = n_nodes + n_leaves + len(further)
         ids = [node, *range(next_free, next_free + len(categories) - 1)]
-        for position, category in enumerate(categories):
-            is_last = position == len(categories) - 1
-            otherwise = right if is_last else ids[position + 1]
+        links = []
+        for number, category, otherwise in zip(ids, categories, [*ids[1:], right], strict=True):
             rule = (feature, "BRANCH_EQ", float(category), left, otherwise, missing_left)
-            (further if position else first).append((tree_id, ids[position], *rule))
+            links.append((tree_id, number, *rule))
+        first.append(links[0])
+        further += links[1:]
+    # The operator wants an entry for a leaf in every list of nodes.
     ends = [(tree_id, n_nodes + leaf, 0, "LEAF", 0.0, 0, 0, 0) for leaf in range(n_leaves)]
     for node_row in [*first, *ends, *further]:
         for name, entry in zip(_NODE_LISTS, node_row, strict=True):

@@ -59,6 +59,7 @@ Version = tuple[int, int, int]
 
 # The ways in which versions treat a missing feature.
 _ZERO, _RIGHT, _HONOURED = "zero", "right", "honoured"
+# The objectives for which the plug-in serves the sum of the trees.
 _IDENTITY = {"binary:logitraw", "rank:ndcg", "rank:map", "rank:pairwise", "reg:linear"}
 _SPLIT_KEYS = {"nodeid", "depth", "split", "split_condition", "yes", "no", "children"}
 
@@ -93,8 +94,11 @@ class LtrPlugin(Target):
         form = Form(single=True, missing_right=missing == _RIGHT, nested=True)
         plain = plain_trees(trees, feature_names, form)
         definition = [_Numbering(feature_names, tree).written(tree.root, 0) for tree in plain]
-        notes = zero_note(trees, self._title) if missing == _ZERO else []
+        notes = []
+        if missing == _ZERO:
+            notes += zero_note(trees, self._title)
         n_left = sum(int(missing_left(tree).sum()) for tree in trees)
+        # Further splits make the file larger, and users can avoid them by a newer version.
         if missing == _RIGHT and n_left:
             n_written = sum(len(tree.feature) for tree in plain)
             notes.append(
@@ -110,6 +114,7 @@ class LtrPlugin(Target):
         document = json.loads(content)
         missing = self._missing(options)
         trees = document
+        # The plug-in reads an array of trees, or an object around it with some options.
         if isinstance(document, dict):
             is_opensearch = self.name == "opensearch"
             trees = _read_object(document, is_opensearch and self._version(options) >= (3, 9))
@@ -121,7 +126,7 @@ class LtrPlugin(Target):
             )
         columns = {name: column for column, name in enumerate(feature_names)}
         values = single(X)
-        # The feature vector of these versions starts as zeros; newer ones start as NaN.
+        # The feature vector of these versions starts as zeros; in newer versions it starts as NaN.
         if missing == _ZERO:
             values = np.where(np.isnan(values), np.float32(0), values)
 
@@ -129,12 +134,14 @@ class LtrPlugin(Target):
             if "leaf" in node:
                 return float(node["leaf"])
             x = values[rows, columns[node["split"]]]
+            # A comparison with NaN is false, so missing values go to `no` unless `missing` is read.
             goes_left: NDArray[np.bool_] = _float(node["split_condition"]) > x
             if missing == _HONOURED and node.get("missing") == node["yes"]:
                 goes_left |= np.isnan(x)
             return goes_left, node["children"][0], node["children"][1]
 
         total = np.zeros(len(values), dtype=np.float32)
+        # Every sum is rounded to 32 bits, as in Java.
         for tree in trees:
             _check_node(tree, columns)
             total += walk(tree, len(values), decide).astype(np.float32)
@@ -163,7 +170,9 @@ class _Numbering:
         # Children are numbered before the keys that name them are written.
         left = self.written(tree.left[node], depth + 1)
         right = self.written(tree.right[node], depth + 1)
+        # The plug-in compares with >, so the condition is the next 32-bit number above the bound.
         condition = float(smallest_float32_above(tree.bound[node]))
+        missing = left if tree.missing_left[node] else right
         return {
             "nodeid": number,
             "depth": depth,
@@ -171,7 +180,7 @@ class _Numbering:
             "split_condition": min(condition, _INFINITY),
             "yes": left["nodeid"],
             "no": right["nodeid"],
-            "missing": (left if tree.missing_left[node] else right)["nodeid"],
+            "missing": missing["nodeid"],
             "children": [left, right],
         }
 
@@ -187,11 +196,13 @@ def _read_object(document: dict[str, Any], knows_missing_as_zero: bool) -> Any:
     known = {"objective", "splits"}
     if knows_missing_as_zero:
         known.add("missing_as_zero")
+    # The plug-in refuses such a definition when it is uploaded.
     unknown = sorted(document.keys() - known)
     if unknown:
         raise ValueError(
             f"the plugin does not know {unknown} in a definition; it knows {sorted(known)}."
         )
+    # Other objectives apply a function to the sum, so the scores would not be the model's.
     objective = document.get("objective", "rank:ndcg")
     if objective not in _IDENTITY:
         raise ValueError(
@@ -216,6 +227,7 @@ def _check_node(node: Any, columns: dict[str, int]) -> None:
             raise ValueError(
                 f"a split has the keys {sorted(keys)}; the plugin wants {sorted(_SPLIT_KEYS)} and missing."
             )
+        # The plug-in refuses a split that does not name its children in their order.
         ids = [child.get("nodeid") for child in node["children"]]
         if ids != [node["yes"], node["no"]] or node.get("missing", ids[0]) not in ids:
             raise ValueError(
@@ -240,10 +252,13 @@ def _missing_in_elasticsearch(version: Version) -> str:
 
     The plug-in's versions begin with 1, and it never supported such an old Elasticsearch.
     """
-    first = (1, 5, 9) if version < (2,) else (8, 11, 4)
-    return _ZERO if version < first else _HONOURED
+    first_with_missing = (8, 11, 4)
+    if version < (2,):
+        first_with_missing = (1, 5, 9)
+    return _ZERO if version < first_with_missing else _HONOURED
 
 
+# The entries of the table in docs/deploy.md, in the order of `Support`.
 _IF_ZERO = "exact, but for missing values that were not 0 in training"
 _READ_AS_ZERO, _SENT, _CATEGORIES = "read as 0", "sent where `missing` says", "categories"
 OPENSEARCH = LtrPlugin(

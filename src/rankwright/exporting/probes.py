@@ -45,7 +45,7 @@ def probe_rows(
     trees
         The model.
     rows
-        Rows of data [rows, columns], at least one.
+        Rows of data [rows, columns]; there must be some.
     single
         Whether the target holds features in 32 bits; the values are then rounded.
     blur
@@ -54,12 +54,15 @@ def probe_rows(
         Levels of the columns with categories; None for a column of codes.
     """
     blurred = _blurred_ranges(trees, blur)
-    largest_codes = {
-        column: LARGEST_CATEGORY if known is None else len(known) - 1
-        for column, known in (levels or {}).items()
-    }
+    largest_codes: dict[int, int] = {}
+    for column, texts in (levels or {}).items():
+        # A column of codes without levels may have any code.
+        largest_codes[column] = LARGEST_CATEGORY
+        if texts is not None:
+            largest_codes[column] = len(texts) - 1
     block: list[Floats] = []
     for number, tree in enumerate(trees):
+        # Every tree has its own seed, so that a check of the same file gives the same result.
         draw = np.random.default_rng(number)
         for node, way in _ways(tree):
             # The other features keep values of the data, so that deeper nodes see likely rows.
@@ -71,9 +74,11 @@ def probe_rows(
             copies = np.repeat(base[None], len(values), axis=0)
             copies[:, feature] = values
             block += list(copies)
+            # Large forests have millions of probes, so they are compared in blocks.
             if len(block) >= _ROWS_AT_ONCE:
                 yield _finished(block, single, largest_codes, blurred)
                 block = []
+    # Without trees there is no threshold, and the constant score is compared on a row of data.
     if block or not trees:
         yield _finished(block or [rows[0]], single, largest_codes, blurred)
 
@@ -84,7 +89,8 @@ def _finished(
     largest_codes: Mapping[int, int],
     blurred: Mapping[int, Floats],
 ) -> Probes:
-    """Round a block of rows, and mark the rows with a value in one of the ranges [column, low and high]."""
+    """Round a block of rows, and mark the rows with a value in a range [column, low and high]."""
+    # Numbers beyond the range of the precision would become infinite, so they are cut to its ends.
     rows = np.clip(np.array(block), -_LARGEST[single], _LARGEST[single])
     # A code without a level has no text that a search engine could serve.
     for column, largest in largest_codes.items():
@@ -94,7 +100,7 @@ def _finished(
     marked = np.zeros(len(rows), dtype=bool)
     for column, ranges in blurred.items():
         x = rows[:, column]
-        # The ranges are sorted by their start; only the last one that starts below x can hold it.
+        # The ranges are sorted by their start; only the last range that starts below x can hold it.
         position = np.searchsorted(ranges[:, 0], x) - 1
         marked |= (position >= 0) & (x <= ranges[position, 1]) & (x != 0)
     return Probes(rows, marked)
@@ -104,8 +110,10 @@ def _values(tree: TreeArrays, node: int, single: bool) -> Floats:
     """Return values of a node's feature to try."""
     if tree.decision[node] == AMONG:
         members = tree.categories[node].tolist()
-        others = [code for code in range(max([0, *members]) + 3) if code not in set(members)]
-        return np.array([np.nan, *members[:_MOST_CATEGORIES], *others[:_MOST_CATEGORIES]])
+        # Some codes above the largest member stand for categories that training has not seen.
+        outside = [code for code in range(max([0, *members]) + 3) if code not in set(members)]
+        return np.array([np.nan, *members[:_MOST_CATEGORIES], *outside[:_MOST_CATEGORIES]])
+    # Mistakes of rounding show at the next numbers, in the precision of the model and of the target.
     limit = _LARGEST[single]
     threshold = float(np.clip(tree.threshold[node], -limit, limit))
     nearest = np.float32(np.clip(threshold, -_LARGEST[True], _LARGEST[True]))
@@ -114,7 +122,9 @@ def _values(tree: TreeArrays, node: int, single: bool) -> Floats:
         around += [float(np.nextafter(nearest, np.float32(side))) for side in (-np.inf, np.inf)]
     around += [float(nearest), threshold - 1.0, threshold + 1.0, -limit, limit, *_SPECIAL]
     values: Floats = np.clip(np.array(around), -limit, limit)
-    return values.astype(np.float32).astype(np.float64) if single else values
+    if single:
+        values = values.astype(np.float32).astype(np.float64)
+    return values
 
 
 def _ways(tree: TreeArrays) -> Iterator[tuple[int, dict[int, float]]]:
@@ -134,16 +144,19 @@ def _ways(tree: TreeArrays) -> Iterator[tuple[int, dict[int, float]]]:
             if tree.decision[node] == AMONG:
                 waiting.append((child, {**way, feature: _category(tree, node, side)}, ranges))
                 continue
-            between = (low, min(high, threshold)) if side else (max(low, threshold), high)
-            waiting.append(
-                (child, {**way, feature: _inside(*between)}, {**ranges, feature: between})
-            )
+            # The features on the way keep the range that all splits above the child leave.
+            between = (max(low, threshold), high)
+            if side:
+                between = (low, min(high, threshold))
+            child_way = {**way, feature: _inside(*between)}
+            waiting.append((child, child_way, {**ranges, feature: between}))
 
 
 def _category(tree: TreeArrays, node: int, member: bool) -> float:
     members = tree.categories[node].tolist()
     if member:
         return float(members[0]) if members else 0.0
+    # The least code that is not in the set: it is at most the number of members.
     return float(next(code for code in range(len(members) + 1) if code not in set(members)))
 
 
@@ -162,6 +175,7 @@ def _blurred_ranges(trees: Trees, blur: Blur | None) -> dict[int, Floats]:
     """Return the ranges of each feature that a target may send the wrong way [ranges, low and high], ascending."""
     if blur is None:
         return {}
+    # Many splits share a bound, so each bound is looked at only once.
     bounds: dict[int, set[float]] = {}
     for tree in trees:
         for feature, bound in zip(*numeric_bounds(tree), strict=True):

@@ -61,6 +61,7 @@ class RankLib(Target):
             name: position for position, name in enumerate(_order(feature_names, options), start=1)
         }
         numbers = [number[name] for name in feature_names]
+        # The parser would take spaces between tags for children, so the text has none.
         plain = plain_trees(trees, feature_names, Form(single=True, nested=True))
         body = "".join(
             f'<tree id="{position}" weight="1"><split>{_inside(tree, tree.root, numbers)}</split></tree>'
@@ -98,6 +99,7 @@ class RankLib(Target):
                 )
             return values[rows, column[number - 1]] <= np.float32(threshold.text), left, right
 
+        # Every sum is rounded to 32 bits, as in Java.
         total = np.zeros(len(values), dtype=np.float32)
         for tree in ensemble.iter("tree"):
             weight = np.float32(tree.attrib["weight"])
@@ -107,6 +109,7 @@ class RankLib(Target):
 
 
 def _order(feature_names: Names, options: ExportOptions) -> Sequence[str]:
+    # Without a feature set, the order of the model's columns has to be the order of the set.
     return feature_names if options.feature_set is None else options.feature_set.names
 
 

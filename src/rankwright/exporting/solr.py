@@ -87,7 +87,9 @@ class Solr(Target):
             document["params"]["isNullSameAsZero"] = False
         if options.feature_set is not None and options.feature_set.store is not None:
             document["store"] = options.feature_set.store
-        notes = [] if has_missing else zero_note(trees, "Solr before 9.2")
+        notes = []
+        if not has_missing:
+            notes += zero_note(trees, "Solr before 9.2")
         if writer.n_blurred:
             notes.append(
                 f"Solr adds 0.000001 to thresholds, in 32 bits: {writer.n_blurred} splits have thresholds that are not "
@@ -103,6 +105,7 @@ class Solr(Target):
         if document.get("class") != _CLASS:
             raise ValueError(f"the class of the model is {document.get('class')!r}, not {_CLASS}.")
         params = document["params"]
+        # An older Solr refuses a file with this key, so it must not get a score here.
         with_missing = not params.get("isNullSameAsZero", True)
         if with_missing and not _has_missing(options):
             raise ValueError(
@@ -113,12 +116,14 @@ class Solr(Target):
             feature["name"]: names.index(feature["name"]) for feature in document["features"]
         }
         values = single(X)
+        # A feature without a value has its default value in Solr: 0.
         if not with_missing:
             values = np.where(np.isnan(values), np.float32(0), values)
 
         def decide(node: Any, rows: Rows) -> Decision:
             if "feature" not in node:
                 return float(np.float32(node["value"]))
+            # Solr scores a tree as 0 if a split reads a feature that the model does not list.
             if node["feature"] not in columns:
                 return 0.0
             x = values[rows, columns[node["feature"]]]
@@ -141,6 +146,7 @@ class Solr(Target):
 def blur(bound: float) -> tuple[float, float] | None:
     """Return the range low < x <= high of values that the slack sends the wrong way; None if there are none."""
     number = np.float32(largest_float32_at_most(np.clip(bound, -_LARGEST, _LARGEST)))
+    # Solr compares with this sum instead of the bound.
     _, effective = without_slack(float(number))
     return None if effective == number else (effective, float(number))
 
@@ -183,7 +189,7 @@ def without_slack(threshold: float) -> tuple[float, float]:
     """
     bound = np.float32(threshold)
     # The difference is rounded, so the largest number with a sum of at most the bound is some
-    # numbers further up or down.
+    # numbers further up or down. Start above it, and go down until the sum is small enough.
     number = bound - _SLACK
     with np.errstate(over="ignore"):
         for _ in range(4):

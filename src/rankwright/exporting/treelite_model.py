@@ -42,6 +42,7 @@ class TreeliteModel(Target):
         require("treelite", self.name, "treelite")
         from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
 
+        # Without a base score and a function of the sum, predictions are the sums of the leaves.
         plain = plain_trees(trees, feature_names, Form())
         n = len(plain)
         builder: Any = ModelBuilder(
@@ -89,6 +90,7 @@ def _build(builder: Any, tree: PlainTree) -> None:
         }
         categories = tree.categories[node]
         if categories is None:
+            # The builder refuses infinite thresholds; every number is at most the largest.
             threshold = min(tree.bound[node], _LARGEST)
             builder.numerical_test(**rule, threshold=threshold, opname="<=")
         else:
@@ -96,6 +98,7 @@ def _build(builder: Any, tree: PlainTree) -> None:
                 **rule, category_list=list(categories), category_list_right_child=False
             )
         builder.end_node()
+    # Leaves are nodes with keys after the keys of all splits.
     for leaf, value in enumerate(tree.value):
         builder.start_node(n_nodes + leaf)
         builder.leaf(value)

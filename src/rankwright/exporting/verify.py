@@ -47,7 +47,7 @@ class Verification:
     different_with_missing
         How many of these have a missing value.
     order_changes
-        Neighbours in the order of the model, within a query or among probes of one block, that change places although
+        Neighbours in the order of the model, within a query or among probes of a block, that change places although
         their scores differ by more than rounding.
     """
 
@@ -63,7 +63,7 @@ class Verification:
 
     @property
     def exact(self) -> bool:
-        """Whether every score is that of the model, up to the rounding of its sum, and the order is the same."""
+        """Whether every score is the model's score, up to the rounding of its sum, and the order is the same."""
         return self.different == 0 and self.order_changes == 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,8 +71,9 @@ class Verification:
         return {**asdict(self), "exact": self.exact}
 
     def __str__(self) -> str:
+        verdict = "exact" if self.exact else "NOT exact"
         lines = [
-            f"{self.target}: {'exact' if self.exact else 'NOT exact'}",
+            f"{self.target}: {verdict}",
             f"rows                {self.rows}",
             f"probes              {self.probes}",
             f"left out            {self.left_out} (too close to a threshold for the target)",
@@ -101,16 +102,18 @@ def verify_content(
     X
         Rows as the model sees them [rows, columns], dense or sparse; at least one.
     qid
-        Query of each row; rows of a query are adjacent. All rows are one query by default.
+        Query of each row; rows of a query are adjacent. All rows are a single query by default.
     """
     if X.shape[0] == 0:
         raise ValueError("the data has no rows; give at least one.")
     target.check(options)
     comparison = _Comparison(content, model, target, options)
     n_rows = X.shape[0]
+    # The order is compared within queries, because only the documents of a query are ranked together.
     queries = np.zeros(n_rows, dtype=np.int64)
     if qid is not None:
         queries = np.unique(np.asarray(qid), return_inverse=True)[1]
+    # Sparse rows are made dense in blocks, so that large data does not fill the memory.
     for low in range(0, n_rows, _ROWS_AT_ONCE):
         rows = X[low : low + _ROWS_AT_ONCE]
         comparison.add(_dense(rows), queries[low : low + _ROWS_AT_ONCE])
@@ -142,11 +145,13 @@ class _Comparison:
         self._content, self._model, self._target, self._options = content, model, target, options
         self._precision = self._read(lambda: target.precision(content, options))
         self._trees = list(model.forest.trees())
+        # A forest of the absolute leaf values gives a bound of the rounding of each row's sum.
         sizes = [tree._replace(value=np.abs(tree.value)) for tree in self._trees]
         self._sizes = pack(sizes, model.forest.n_features)
         self.result = Verification(target.name)
 
     def add_probes(self, rows: Floats) -> None:
+        # Probes of a column with categories have to be codes that the engine can serve.
         levels = {
             column: self._options.categories[name]
             for column, name in enumerate(self._model.feature_names)
@@ -159,6 +164,7 @@ class _Comparison:
             blur=self._precision.blur,
             levels=levels,
         ):
+            # A difference at a blurred value is known and documented, so it is only counted.
             compared = probes.rows[~probes.blurred]
             self.result.probes += len(compared)
             self.result.left_out += int(probes.blurred.sum())
@@ -186,6 +192,7 @@ class _Comparison:
         """Return the result of reading the file; raise ValueError if the file is damaged."""
         try:
             return reading()
+        # These errors have a message for the user already.
         except (ValueError, ImportError, MemoryError):
             raise
         except Exception as error:  # whatever a damaged file leads to
@@ -197,6 +204,7 @@ class _Comparison:
         """By how much the sum of the leaves of each row may differ, whatever the order they are added in."""
         # The unit of an operation, relative to its result.
         unit = 2.0**-24 if self._precision.single_scores else 2.0**-53
+        # Each leaf is rounded and takes part in an addition, so there is a unit for each tree.
         sizes = _sums(self._sizes, values, len(self._trees))
         return unit * ((len(self._trees) + 1) * sizes + self._precision.offset)
 
@@ -216,6 +224,7 @@ def _order_changes(
     # It is enough to look at neighbours: if two documents change places, so do two neighbours between.
     order = np.lexsort((-expected, queries))
     first, second = order[:-1], order[1:]
+    # Documents with scores that differ only by rounding may stand in any order.
     same = queries[first] == queries[second]
     apart = expected[first] - expected[second] > rounding[first] + rounding[second]
     return int(np.sum(same & apart & ~(scores[first] > scores[second])))

@@ -46,6 +46,7 @@ from rankwright.exporting.walk import Decision, Rows, single, walk
 
 _LARGEST = float(np.finfo(np.float64).max)
 _LLVM, _VMFOREST, _FASTFOREST = "llvm", "vmforest", "fastforest"
+# The limits by which a content node chooses its evaluator, see above.
 _FEW_LEAVES, _LONG_PATHS, _MANY_LEAVES, _LARGE_SET = 12, 2500.0, 25_000, 255
 
 
@@ -72,6 +73,7 @@ class Vespa(Target):
     def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees."""
         plain = plain_trees(trees, feature_names, Form(nested=True))
+        # Names of columns without a split never become part of an expression.
         for column in sorted({column for tree in plain for column in tree.feature}):
             _check_name(feature_names[column])
         texts = _Texts(plain, feature_names, options)
@@ -87,6 +89,7 @@ class Vespa(Target):
                 "that are 32-bit numbers, such as float attributes and whole numbers up to 16,777,216, are compared "
                 "exactly; another value between a threshold and the next 32-bit number may go to the other side."
             )
+        # The parser of Vespa's importer needs some of these keys, and LightGBM's own dump has the others.
         document = {
             "name": "tree",
             "version": "v4",
@@ -113,6 +116,7 @@ class Vespa(Target):
         names = list(feature_names)
         columns = [names.index(name) for name in document["feature_names"]]
         infos = document["feature_infos"]
+        # The lists of texts belong to the columns with values, in the order of the columns.
         categorical = [
             name for name in document["feature_names"] if infos.get(name, {}).get("values")
         ]
@@ -140,6 +144,7 @@ class Vespa(Target):
             elif name in lists or name in options.categories:
                 raise ValueError(f"a split compares the text of {name!r} with a number.")
             else:
+                # The negation is true for NaN, so missing values go left with it.
                 threshold = number(node["threshold"])
                 goes_left = ~(x >= threshold) if node["default_left"] else x < threshold
             return goes_left, node["left_child"], node["right_child"]
@@ -159,22 +164,28 @@ class Vespa(Target):
         if evaluator == _VMFOREST:
             return Precision(single_scores=True, blur=blur)
         # The thresholds of a large forest are 32-bit numbers, whatever computes with them.
-        return Precision(blur=blur) if usual == _VMFOREST else self.numbers
+        if usual == _VMFOREST:
+            return Precision(blur=blur)
+        return self.numbers
 
 
 def blur(bound: float) -> tuple[float, float] | None:
     """Return the range low < x <= high of values between a bound and the next 32-bit number; None if it is empty."""
     # The written threshold is the number above; values below it go left, also those above the bound.
     above = min(float(smallest_float32_above(bound)), _LARGEST)
-    last = _LARGEST if above == _LARGEST else float(np.nextafter(above, -np.inf))
+    last = _LARGEST
+    if above < _LARGEST:
+        last = float(np.nextafter(above, -np.inf))
     return (bound, last) if last > bound else None
 
 
 def _read(content: bytes) -> Any:
     document = json.loads(content)
+    # The importer fails without these keys, so a file without them cannot be deployed.
     for key in ("objective", "pandas_categorical", "feature_names", "tree_info"):
         if key not in document:
             raise ValueError(f"Vespa needs {key!r}, which the file does not have.")
+    # For these objectives Vespa applies a function, for example a sigmoid, to the sum.
     if document["objective"].startswith(("binary", "cross_entropy", "poisson", "gamma", "tweedie")):
         raise ValueError(
             f"with objective {document['objective']!r} Vespa does not score by the sum of the trees."
@@ -184,6 +195,7 @@ def _read(content: bytes) -> Any:
 
 # Names.
 
+# The parts of the importer's grammar of rank features, for example `fieldMatch(title).completeness`.
 _IDENTIFIER = r"[A-Za-z_@][\w@$]*"
 _OUTPUT = r"(?:\.[\w@][\w@$]*)*"
 _ARGUMENT = rf'(?:-?\d[\w.]*|"[^"\\]*"|{_IDENTIFIER}{_OUTPUT})'
@@ -196,7 +208,10 @@ _EXPRESSION_NAME = re.compile(_IDENTIFIER + _OUTPUT, re.ASCII)
 def _without_arguments(name: str) -> str:
     """Remove the arguments of rank features, the innermost first."""
     shorter = _CALL.sub(r"\1", name)
-    return name if shorter == name else _without_arguments(shorter)
+    if shorter == name:
+        return name
+    # Arguments may be rank features with arguments themselves, so look again.
+    return _without_arguments(shorter)
 
 
 def _check_name(name: str) -> None:
@@ -218,15 +233,18 @@ def _usual_evaluator(roots: Sequence[Any]) -> str:
     for root in roots:
         depths, largest_set = _shape(root)
         if len(depths) < 2:
-            break  # a sum with a constant is no forest, so later trees are computed one by one
+            break  # a sum with a constant is no forest, so later trees are computed alone
         if largest_set > _LARGE_SET:
             return _LLVM
         forest.append(depths)
     if not forest:
         return _LLVM
+    # The conditions of `vm_forest.cpp` on the shape of the forest, see above.
     paths = sum(sum(depths) / len(depths) for depths in forest)
     is_long = max(map(len, forest)) > _FEW_LEAVES and paths > _LONG_PATHS
-    return _VMFOREST if is_long or sum(map(len, forest)) > _MANY_LEAVES else _LLVM
+    if is_long or sum(map(len, forest)) > _MANY_LEAVES:
+        return _VMFOREST
+    return _LLVM
 
 
 def _shape(root: Any) -> tuple[list[int], int]:
@@ -240,6 +258,7 @@ def _shape(root: Any) -> tuple[list[int], int]:
             depths.append(depth)
             continue
         if node["decision_type"] == "==":
+            # Content nodes do not take a negated test of a set for a part of a tree.
             if node["default_left"]:
                 return [], 0
             largest_set = max(largest_set, 1 + node["threshold"].count("||"))
@@ -251,7 +270,7 @@ def _shape(root: Any) -> tuple[list[int], int]:
 
 
 class _Texts:
-    """The texts of categories that stand in the file, and the sets of them that splits compare with.
+    """The texts of categories in the file, and the sets of texts that splits compare with.
 
     A split that sends missing values left, of a column with levels, is turned around: the levels that go right are its
     set. Everything else goes left, like a missing category in the model, and so does a level that training has not
@@ -264,6 +283,7 @@ class _Texts:
         self._names = feature_names
         self._levels: dict[int, Sequence[Any] | None] = {}
         self._empty_level_read: set[str] = set()
+        # The largest code of each column that a split names.
         largest: dict[int, int] = {}
         for tree in trees:
             for column, codes in zip(tree.feature, tree.categories, strict=True):
@@ -271,6 +291,7 @@ class _Texts:
                 if codes is not None or name in options.categories:
                     self._levels[column] = options.categories.get(name)
                     largest[column] = max(largest.get(column, -1), *(codes or (-1,)))
+        # Codes have no names, so their texts are their digits, with an empty text for a missing value.
         self.lists: dict[int, list[str]] = {}
         for column, levels in sorted(self._levels.items()):
             if levels is None:
@@ -288,11 +309,14 @@ class _Texts:
         """Return the numbers, in the column's list, of the texts of a set, and whether the set goes left."""
         levels = self._levels[column]
         if levels is None:
-            empty = [len(self.lists[column]) - 1] if missing_left else []
-            return [*categories, *empty], True
+            if not missing_left:
+                return [*categories], True
+            # The empty text of missing values is the last in the list.
+            return [*categories, len(self.lists[column]) - 1], True
         self._check_empty_level(column, categories, missing_left)
         # If missing categories go left, the levels that go right are the set.
         numbers = [code for code in range(len(levels)) if (code in categories) != missing_left]
+        # Only the levels that stand in an expression are checked; the others are never read.
         for number in numbers:
             level = str(levels[number])
             if not (level.isascii() and level.isprintable()):
@@ -308,6 +332,7 @@ class _Texts:
         """Refuse, or remember, a level "" that Vespa cannot tell from a missing category."""
         levels = self._levels[column] or ()
         empty = [code for code, level in enumerate(levels) if str(level) == ""]
+        # There is no conflict if the level and missing values go to the same side.
         if not empty or (empty[0] in categories) == missing_left:
             return
         if missing_left:
@@ -375,12 +400,14 @@ class _Writer:
                 return _node(column, "<=", -_LARGEST, missing_left, left, right)
             categories = ()
         if categories is not None:
+            # Vespa has no negated sets, so the children change places instead.
             numbers, on_left = self._texts.members(column, categories, missing_left)
             if not on_left:
                 left, right = right, left
             if not numbers:
                 return right  # no level is in the set
             return _node(column, "==", "||".join(map(str, numbers)), False, left, right)
+        # Vespa compares with <, so the threshold is the next number above the bound.
         above = (
             float(smallest_float32_above(bound)) if self._single else np.nextafter(bound, np.inf)
         )

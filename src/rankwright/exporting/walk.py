@@ -29,6 +29,7 @@ def walk(root: Any, n_rows: int, decide: Callable[[Any, Rows], Decision]) -> NDA
         of the node if it is a leaf.
     """
     values = np.empty(n_rows)
+    # Rows walk together, so that each node is decided once, for all rows that reach it.
     waiting = [(root, np.arange(n_rows), 1)]
     seen: set[int] = set()
     while waiting:

@@ -47,12 +47,14 @@ class XGBoostModelFile(Target):
     def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
         plain = plain_trees(trees, feature_names, Form(single=True))
+        # A column has categories if a split of the model uses them.
         is_category = np.zeros(len(feature_names), dtype=bool)
         for tree in plain:
             for column, categories in zip(tree.feature, tree.categories, strict=True):
                 if categories is not None:
                     is_category[column] = True
                     _check_categories(categories, feature_names[column])
+        # The JSON is put together as text, because the parser takes numbers only with few digits.
         n = len(plain)
         model = (
             '{"cats":{"enc":[],"feature_segments":[],"sorted_idx":[]},'
@@ -60,10 +62,9 @@ class XGBoostModelFile(Target):
             f'"iteration_indptr":{_list(range(n + 1))},"tree_info":{_list([0] * n)},'
             f'"trees":[{",".join(_tree(number, tree, len(feature_names)) for number, tree in enumerate(plain))}]}}'
         )
-        names = json.dumps(
-            list(feature_names), ensure_ascii=False
-        )  # XGBoost does not decode escapes such as \u00e9
-        types = json.dumps(["c" if category else "float" for category in is_category])
+        # XGBoost does not decode escapes such as \u00e9.
+        names = json.dumps(list(feature_names), ensure_ascii=False)
+        types = json.dumps(np.where(is_category, "c", "float").tolist())
         text = (
             f'{{"learner":{{"attributes":{{}},"feature_names":{names},"feature_types":{types},'
             f'"gradient_booster":{{"model":{model},"name":"gbtree"}},'
@@ -87,9 +88,9 @@ class XGBoostModelFile(Target):
         learner = json.loads(content)["learner"]
         order = columns_by_name(learner["feature_names"], feature_names)
         rows = single(dense(X, len(feature_names)))[:, order]
-        scores = np.full(
-            len(rows), np.float32(float(learner["learner_model_param"]["base_score"].strip("[]")))
-        )
+        # Newer versions write the base score as a list with a single number.
+        base_score = learner["learner_model_param"]["base_score"].strip("[]")
+        scores = np.full(len(rows), np.float32(float(base_score)))
         for tree in learner["gradient_booster"]["model"]["trees"]:
             scores += _values(tree, rows)
         return scores.astype(np.float64)
@@ -133,6 +134,7 @@ def _tree(number: int, tree: PlainTree, n_features: int) -> str:
     feature[inner] = np.array(tree.feature, dtype=np.int64)[nodes]
     default_left = np.zeros(size, dtype=np.int64)
     default_left[inner] = np.array(tree.missing_left, dtype=np.int64)[nodes]
+    # A node with a set has no condition; its categories are listed by the number of the node.
     set_nodes, sets = [], []
     for new, node in zip(inner.tolist(), nodes.tolist(), strict=True):
         categories = tree.categories[node]
@@ -177,7 +179,10 @@ def _numbered_in_pairs(
             continue
         left.append(len(source))
         pair = [tree.left[node], tree.right[node]]
-        source += pair if tree.categories[node] is None else reversed(pair)
+        # The categories of a set go right in XGBoost and left here.
+        if tree.categories[node] is not None:
+            pair.reverse()
+        source += pair
         parents += [number, number]
     return (
         np.array(source, dtype=np.int64),
@@ -201,6 +206,7 @@ def _values(tree: dict[str, Any], rows: NDArray[np.float32]) -> NDArray[np.float
         goes_left = x < condition[node]
         if node in sets:
             goes_left = ~np.isin(np.trunc(x), sets[node])
+        # NaN is in no set and below no condition, so missing values are decided last.
         goes_left = np.where(np.isnan(x), bool(tree["default_left"][node]), goes_left)
         return goes_left, tree["left_children"][node], tree["right_children"][node]
 
