@@ -1,4 +1,4 @@
-"""The command line: one file per command. Each calls the library, which it imports when it runs."""
+"""The command line: a file per command. Each calls the library, which it imports when it runs."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from rankwright.cli import (
 from rankwright.cli.errors import Command, TrainingCommand, error_sentence
 from rankwright.cli.terminal import echo
 
+# With one of these flags the announcement would be unwanted, or out of place.
 _WITHOUT_KERNELS = {"-q", "--quiet", "-h", "--help", "--version"}
 
 app = typer.Typer(
@@ -87,8 +88,9 @@ def main() -> None:
 def run(app: typer.Typer, program: str) -> None:
     """Run a command of a program.
 
-    Exit code 0: done, 1: failed, with one sentence on stderr, 2: wrong usage, 130: Ctrl-C.
+    Exit code 0: done, 1: failed, with a sentence on stderr, 2: wrong usage, 130: Ctrl-C.
     """
+    # typer would take --debug only before the name of the command.
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     with warnings.catch_warnings():
@@ -96,6 +98,8 @@ def run(app: typer.Typer, program: str) -> None:
         try:
             with _announcing_compilation(arguments):
                 app(arguments, prog_name=program)
+        # These are errors of the input or of the machine. Any other class is a mistake of ours,
+        # and its traceback helps to report it.
         except (ValueError, OSError, ImportError, MemoryError) as error:
             if debug:
                 raise
@@ -109,6 +113,7 @@ def _announcing_compilation(arguments: list[str]) -> AbstractContextManager[None
         return nullcontext()
     from rankwright.kernels.jit import announcing
 
+    # Compiling may take many seconds, in which a silent command would seem to hang.
     return announcing(lambda message: echo(f"rankwright: {message}", err=True))
 
 

@@ -67,11 +67,12 @@ def save_calibrated(ranker: Ranker, system: Path) -> None:
     if not is_run(system):
         ranker.save(system)
         return
+    # A training may resume in the run folder at the same time, and would overwrite the model.
     with locked_folder(system, "a calibration"):
         ranker.save(system / "model")
 
 
 def describe(ranker: Ranker) -> str:
-    """Say what calibrated values are."""
+    """Return the meaning of calibrated values, for a message."""
     assert ranker.calibration_ is not None
     return f"calibrated to the {ranker.calibration_.describe()}"

@@ -30,6 +30,7 @@ def read_log(path: Path, columns: list[str] | None) -> ClickLog:
     """Read a click log; ``columns`` are the columns with other names, as the user wrote them."""
     from rankwright.clicks.reading import read_clicks
 
+    # The names of the log's columns that differ from our names, by our names.
     names: dict[str, Any] = {}
     for text in columns or ():
         name, _, column = text.partition("=")
@@ -59,6 +60,7 @@ def evaluate_from_clicks(
     import rankwright as rw
 
     scores, rows = scoring.score_system(system, data, document=document, labelled=False)
+    # The estimators need the score of each shown document, so the log is joined with the data.
     log = _attached(log, rows, document)
     curve = _propensities(log, propensity)
     estimators: list[Any] = ["ips", "snips"]
@@ -77,6 +79,7 @@ def _attached(log: ClickLog, rows: RankingData, document: str | None) -> ClickLo
 
     if document is not None:
         return log.attach(rows, document=document)
+    # Lists made by `interleave` without --document have these names too.
     try:
         return log.attach(rows.with_fields({"document": document_names(rows)}))
     except ValueError as error:
@@ -91,6 +94,7 @@ def _propensities(log: ClickLog, text: str) -> Propensities:
 
     if text in ("swaps", "harvest", "em"):
         return rw.estimate_propensities(log, text)  # type: ignore[arg-type]
+    # Anything else has to be the propensity of each position, from the first.
     try:
         values = [float(number) for number in text.split(",")]
     except ValueError:

@@ -50,11 +50,13 @@ def compare(
     """
     import rankwright as rw
 
+    # The data is the last path, like the target of the command cp.
     *systems, data_path = paths
     if len(systems) < 2:
         raise typer.BadParameter("give at least two systems, then the data.")
     metric_names = options.split_metrics(metrics)
     main_metric = metric_names[0]
+    # The systems share the file, which is then read once for all models with the same columns.
     data = DataFile(data_path, reading)
     names = system_names(systems)
     results = [
@@ -62,6 +64,7 @@ def compare(
         for path in systems
     ]
     comparison = rw.compare(*results, names=names, metrics=metric_names, test=test, seed=seed)
+    # Means hide which queries win or lose, so the largest changes are listed too.
     changes = {
         name: _changes(results[0], result, main_metric, queries)
         for name, result in zip(names[1:], results[1:], strict=True)
@@ -87,9 +90,11 @@ def compare(
 
 
 def system_names(paths: list[Path]) -> list[str]:
-    """Name systems by the last part of their paths, or by the whole paths if those parts are not unique."""
-    short = [path.resolve().name for path in paths]
-    names = short if len(set(short)) == len(short) else [str(path) for path in paths]
+    """Name systems by the last part of their paths, or by the whole paths if the last parts are not unique."""
+    names = [path.resolve().name for path in paths]
+    # For example a/model and b/model would both be called model.
+    if len(set(names)) < len(names):
+        names = [str(path) for path in paths]
     if len(set(names)) < len(names):
         raise typer.BadParameter("a system is given twice; give different ones.")
     return names
@@ -109,6 +114,7 @@ def _changes(
         {"query": query, "baseline": before, "system": after, "difference": after - before}
         for query, before, after in values
     ]
+    # A query that changes by rounding only is neither better nor worse.
     gains = [row for row in rows if row["difference"] > _ROUNDING]
     losses = [row for row in rows if row["difference"] < -_ROUNDING]
     gains.sort(key=lambda row: -row["difference"])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankwright import Comparison, Evaluation, RankingData, Run
 
 _METRICS = ["ndcg@10", "map", "mrr", "err"]
+# The first system is the baseline of the comparison.
 _SYSTEMS: dict[str, dict[str, Any]] = {
     "lambdamart": {"objective": "lambdamart(truncation=13, normalize=True)"},
     "yetirank": {"objective": "yetirank"},
@@ -60,10 +61,12 @@ def demo(
     from rankwright.data.reading import read_data
 
     console = Console(quiet=quiet, highlight=False, soft_wrap=True, markup=False)
+    # Options that would have no effect are errors, before minutes of training.
     if data is None and reading:
         raise typer.BadParameter("options about columns need a data file; give it with --data.")
     if data is not None and queries is not None:
         raise typer.BadParameter("--queries is for synthetic data; leave it out, or --data.")
+    # The demo is worth running without the report, so a missing library is no error.
     missing = _missing_library()
     if missing is not None:
         console.print(f"There will be no report.html: {missing}")
@@ -75,27 +78,25 @@ def demo(
         everything = rw.make_web_search(count, seed=random_state)
     else:
         everything = read_data(data, **reading)
+    # The test queries are put aside first, and training is monitored on other queries.
     rest, test = everything.split(0.3, seed=random_state)
     train, valid = rest.split(0.2, seed=random_state)
     console.print(
         f"Training on {train.n_queries} queries, monitoring {valid.n_queries}, comparing on {test.n_queries}."
     )
+    # The systems differ only in their objectives, so that the comparison is fair.
     common = {
         "metric": "ndcg@10",
         "n_estimators": n_estimators,
         "random_state": random_state,
         "n_jobs": n_jobs,
     }
+    verbose = 0 if quiet else 1
     runs, results = [], []
     for name, system in _SYSTEMS.items():
         console.print(f"{name} ...")
         run = rw.train_run(
-            out / name,
-            train,
-            valid,
-            parameters=common | system,
-            overwrite=True,
-            verbose=0 if quiet else 1,
+            out / name, train, valid, parameters=common | system, overwrite=True, verbose=verbose
         )
         if not run.finished:
             raise ValueError(f"the demo was interrupted while training {name}; run it again.")
@@ -117,7 +118,7 @@ def demo(
 
 
 def _table(results: list[Evaluation], comparison: Comparison, runs: list[Run]) -> Any:
-    """Tabulate means with intervals, and mark those that differ from the first system."""
+    """Tabulate means with intervals, and mark the means that differ from the first system."""
     from numpy import isnan
     from rich.table import Table
 
@@ -130,6 +131,7 @@ def _table(results: list[Evaluation], comparison: Comparison, runs: list[Run]) -
     for run, result in zip(runs, results, strict=True):
         cells = []
         for metric in _METRICS:
+            # Queries without a relevant document have no value.
             values = result.per_query[metric]
             mean, _, high = mean_interval(values[~isnan(values)])
             mark = "*" if (run.name, metric) in significant else " "

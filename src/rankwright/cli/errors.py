@@ -1,4 +1,4 @@
-"""Errors on the command line: one sentence, in which arguments have the names of options."""
+"""Errors on the command line: sentences in which arguments have the names of options."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except ArgumentError as error:
             raise ValueError(self._sentence(error)) from error
+        # `usage_errors` wraps the error of an argument, and does not know the options of the command.
         except typer.BadParameter as error:
             if isinstance(error.__cause__, ArgumentError):
                 error.message = self._sentence(error.__cause__)
             raise
 
     def _sentence(self, error: ArgumentError) -> str:
+        # Positional arguments have no name that the user types, so the message stays as it is.
         for option in self.params:
             if option.name == error.argument and option.opts[0].startswith("--"):
                 return error.sentence(option.opts[0])
@@ -46,7 +48,9 @@ class TrainingCommand(Command):
             return super().parse_args(ctx, args)
         except Exception as error:  # the class of unknown options is not public in typer
             unknown = getattr(error, "option_name", None)
-            remedy = self._remedy(unknown) if isinstance(unknown, str) else ""
+            if not isinstance(unknown, str):
+                raise
+            remedy = self._remedy(unknown)
             if not remedy:
                 raise
             raise typer.BadParameter(f"there is no option {unknown}; {remedy}") from None
@@ -55,6 +59,7 @@ class TrainingCommand(Command):
         """Say how to set the parameter of `Ranker` with this name; empty if there is none."""
         from rankwright import Ranker
 
+        # A user who knows the library tries --n-estimators, for example, although the option is --trees.
         name = unknown.lstrip("-").replace("-", "_")
         for option in self.params:
             if option.name == name:
@@ -74,9 +79,10 @@ def usage_errors() -> Iterator[None]:
 
 
 def error_sentence(error: BaseException) -> str:
-    """Return an error as one sentence."""
+    """Return an error as a single sentence."""
     if isinstance(error, MemoryError):
         return "not enough memory."
+    # The text of an OSError has its number and Python's quotes, which users do not need.
     if isinstance(error, OSError) and error.strerror is not None:
         if error.filename is None:
             return f"{error.strerror}."

@@ -72,6 +72,7 @@ def evaluate(
     Example: rankwright evaluate run test.txt --metrics "ndcg@10 err(gain=linear)@5" --ties expected
     """
     file = DataFile(data, reading)
+    # With a click log the labels are not read, and the options about them would have no effect.
     if clicks is not None:
         if per_query or ties != "worst" or empty != "skip":
             raise typer.BadParameter(
@@ -94,8 +95,10 @@ def evaluate(
         return
     if propensity or document or clip is not None or log_column:
         raise typer.BadParameter("--propensity, --document, --clip and --log-column need --clicks.")
+    # From here on, the ranking is evaluated by labels.
     names = options.split_metrics(metrics or ["ndcg@10 map mrr"])
     result = scoring.evaluate_system(system, file, metrics=names, ties=ties, empty=empty)
+    # JSON has only text as keys.
     ids = [str(qid) for qid in result.query_ids.tolist()]
     values = {name: result.per_query[name].tolist() for name in names}
     if json:

@@ -47,9 +47,8 @@ def export(
     target = load_target(to)
     model = light_model(run)
     choices = export_options(model, target_version, feature_set, name, evaluator)
-    file, notes = write_export(
-        model, target, Path(target.file_name) if out is None else out, choices
-    )
+    file, notes = write_export(model, target, out or Path(target.file_name), choices)
+    # The notes are messages here, and Python warnings in `rankwright.export`.
     for note in notes:
         echo(f"rankwright: warning: {note}", err=True)
     echo(f"wrote {file} ({model.n_trees} trees, {file.stat().st_size:,} bytes)")

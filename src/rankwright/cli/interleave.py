@@ -68,6 +68,7 @@ def interleave(
 
     Example: rankwright interleave old-run new-run test.parquet --document url --out lists.parquet
     """
+    # The command makes lists if there are paths, and evaluates clicks otherwise.
     if paths:
         if len(paths) != 3 or out is None or clicks is not None or effect is not None:
             raise typer.BadParameter(
@@ -90,6 +91,7 @@ def interleave(
             raise typer.BadParameter(
                 "give two systems, the data and --out to make lists, --clicks to test, or --effect."
             )
+        # Each option has an effect in some of the modes only, and is an error in the others.
         of_lists = {"--out": out, "--document": document, "--length": length, "--lists": lists}
         of_data = {f"--{name.replace('_', '-')}": value for name, value in reading.items()}
         _refuse(of_lists | of_data, needed="two systems and the data")
@@ -105,7 +107,7 @@ def interleave(
 
 
 def _refuse(flags: dict[str, Any], *, needed: str) -> None:
-    """Raise BadParameter if one of the flags is given, because it would have no effect."""
+    """Raise BadParameter if any of the flags is given, because it would have no effect."""
     for flag, value in flags.items():
         if value not in (None, []):
             raise typer.BadParameter(f"{flag} needs {needed}.")
@@ -124,12 +126,14 @@ def _test(
 
     summary: dict[str, Any] = {}
     lines = []
+    # Without a log, impressions are taken as independent.
     design = 1.0
     if clicks is not None:
         log = click_logs.read_log(clicks, columns)
         result = rw.compare_interleaved(log, method=method, seed=seed)
         summary, design = result.to_dict(), result.design_effect
         lines.append(str(result))
+        # A test with the same lists will have about as many ties as the log.
         if tie_share is None:
             tie_share = result.ties / result.n_impressions
     if effect is not None:
@@ -137,10 +141,12 @@ def _test(
             raise typer.BadParameter(
                 "without --clicks give --tie-share, the share of impressions without a winner."
             )
+        # The design effect compares the variation between queries with the variation within them.
         if math.isnan(design):
             raise typer.BadParameter(
                 "--effect needs a log of several queries: one query does not show if its impressions agree."
             )
+        # The preference is a difference of two shares of the impressions that have a winner.
         winners = 1 - tie_share
         if winners == 0 or not 0 < abs(effect) <= winners:
             raise typer.BadParameter(
@@ -163,7 +169,7 @@ def _make_lists(
     document: str | None,
     seed: int,
 ) -> dict[str, Any]:
-    """Write interleaved lists of two systems, and return what was written in numbers."""
+    """Write interleaved lists of two systems, and return the numbers of lists and queries."""
     import numpy as np
 
     import rankwright as rw
@@ -178,6 +184,7 @@ def _make_lists(
     names = document_names(rows) if document is None else plain_ids(rows.fields[document])
 
     def ranking(scores: Any, start: int, end: int) -> list[Any]:
+        # A stable sort keeps the order of the rows for ties, so that the lists can be made again.
         order = np.argsort(-scores[start:end], kind="stable")
         return [names[start + i] for i in order]
 
@@ -189,6 +196,7 @@ def _make_lists(
     for q, query in enumerate(plain_ids(rows.query_ids)):
         start, end = bounds[q], bounds[q + 1]
         a, b = ranking(scores_a, start, end), ranking(scores_b, start, end)
+        # The key gives each list its own coins, whatever other queries the data has.
         for session in range(lists):
             shown = rw.interleave(
                 a,
@@ -198,6 +206,7 @@ def _make_lists(
                 key=(query, session),
                 seed=seed,
             )
+            # The table has a row for each document of a list, as a click log has.
             n = len(shown.documents)
             columns["query"] += [query] * n
             columns["session"] += [session] * n

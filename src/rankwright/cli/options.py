@@ -1,7 +1,7 @@
 """Options that several commands share, and how their values are parsed and printed.
 
 The options for data, for the parameters of `Ranker` and for clicks are tables in this file. Their
-names are the names of the library's arguments. A command takes a table as one parameter, for
+names are the names of the library's arguments. A command takes a table as a single parameter, for
 example ``reading: options.Reading``, and gets the values that the user gave as a dictionary.
 """
 
@@ -21,6 +21,7 @@ from rankwright.cli import completion
 from rankwright.cli.errors import usage_errors
 
 # Arguments and options of single commands, with the type and the help that they have everywhere.
+# Options without a default are None unless the user gives them; brackets show the library's default.
 Model = Annotated[Path, Argument(metavar="RUN", help="Run folder or saved model.")]
 Data = Annotated[Path, Argument(metavar="DATA", help="LETOR, Parquet or CSV.")]
 Metrics = Annotated[
@@ -95,7 +96,7 @@ FeatureSetFile = Annotated[
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show errors and warnings only.")]
 
-# Arguments of `read_data`.
+# Arguments of `read_data`. The options of a run stand in for arguments that the user does not give.
 DATA_OPTIONS: dict[str, Any] = {
     "label": Annotated[
         list[str] | None,
@@ -203,7 +204,7 @@ CLICK_OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Group:
-    """Options that a command gets as one dictionary."""
+    """Options that a command gets as a dictionary."""
 
     options: Mapping[str, Any]
 
@@ -223,12 +224,14 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     The command gets a dictionary with the options that the user gave.
     """
     groups: dict[str, Group] = {}
+    # The signature that typer sees has the options of a group in the place of the group.
     shown: list[Parameter] = []
     for parameter in signature(command, eval_str=True).parameters.values():
-        details = get_args(parameter.annotation)
-        if isinstance(details[-1] if details else None, Group):
-            groups[parameter.name] = details[-1]
-            for name, annotation in details[-1].options.items():
+        # The last part of `Annotated[Given, Group(...)]` is the group.
+        group = next(reversed(get_args(parameter.annotation)), None)
+        if isinstance(group, Group):
+            groups[parameter.name] = group
+            for name, annotation in group.options.items():
                 option = Parameter(name, Parameter.KEYWORD_ONLY, default=None)
                 shown.append(option.replace(annotation=annotation))
         else:
@@ -240,6 +243,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
             values = {name: arguments.pop(name) for name in group.options}
             # A repeatable option that is not given may be an empty list.
             given = {name: value for name, value in values.items() if value not in (None, [])}
+            # The library takes a single label as text, and several as a list.
             if len(given.get("label", ())) == 1:
                 given["label"] = given["label"][0]
             arguments[parameter] = given
@@ -265,9 +269,11 @@ def split_metrics(texts: str | list[str]) -> list[str]:
     """Split a list of metrics, or the lists of a repeated option; an unknown metric is a usage error."""
     from rankwright.metrics import metric, metric_texts
 
+    # "ndcg@10 map" may be given in quotes, or as two options.
     text = texts if isinstance(texts, str) else " ".join(texts)
     with usage_errors():
         names = [str(name) for name in metric_texts(text)]
+        # The metrics are parsed now, because an error after a long training would be late.
         for name in names:
             metric(name)
     if not names:
@@ -280,6 +286,7 @@ def literal(text: str) -> Any:
     import tomllib
 
     text = text.strip()
+    # TOML has the same numbers, booleans, lists and tables as the config file of a run.
     try:
         document = tomllib.loads(f"value = {text}")
     except (tomllib.TOMLDecodeError, RecursionError):
@@ -313,6 +320,7 @@ def to_json(value: Any) -> str:
 def _finite(value: Any) -> Any:
     import math
 
+    # JSON has no NaN, and many parsers stop at Python's way to write it.
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

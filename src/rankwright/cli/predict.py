@@ -69,6 +69,7 @@ def predict(
         raise ValueError(
             f"{system} is not calibrated; run rankwright calibrate {system} HELD_OUT_DATA first."
         )
+    # Each block of rows is scored and written before the next is read, so memory stays small.
     if is_streamed(stream, [data]):
         if form != "scores":
             raise typer.BadParameter(
@@ -78,11 +79,13 @@ def predict(
         return
     rows = model.rows(DataFile(data, reading), labelled=False)
     scores = model.ranker.predict(rows, calibrated=calibrated)
+    # The rows are grouped by query in memory. Scores without ids have to be in the file's order.
     if form == "scores":
         _write_scores([rows.ungroup(scores)], out)
     elif form == "csv":
         _write_table(rows, document_names(rows), scores, out)
     else:
+        # A TREC run separates its columns by spaces, so the tag must not have any.
         name = tag or "_".join(system.resolve().stem.split())
         queries = [str(qid) for qid in rows.qid.tolist()]
         rw.write_trec_run(TrecRun(queries, document_names(rows), scores, name), out)
@@ -97,7 +100,9 @@ def _form_of(out: Path) -> Form:
         )
     if name.endswith((".trec", ".run")):
         return "trec"
-    return "csv" if name.endswith(".csv") else "scores"
+    if name.endswith(".csv"):
+        return "csv"
+    return "scores"
 
 
 def _scores_of_blocks(
@@ -116,13 +121,16 @@ def _scores_of_blocks(
         reading.pop(option, None)
     light = model.ranker.model_
     for scores in light.predict_batches(data, **reading, drop=dropped, show=ReadingBar(1)):
-        yield light.require_calibration()(scores) if calibrated else scores
+        if calibrated:
+            scores = light.require_calibration()(scores)
+        yield scores
 
 
 def _write_scores(blocks: Iterable[Any], out: Path) -> None:
-    """Write one score per line."""
+    """Write a score per line."""
     from rankwright.support.files import replacing
 
+    # An interrupted command leaves an older file as it was.
     with replacing(out) as file:
         for scores in blocks:
             file.write("".join(f"{score!r}\n" for score in scores.tolist()).encode())
@@ -138,6 +146,7 @@ def _write_table(data: RankingData, names: list[str], scores: Any, out: Path) ->
     from rankwright.support.files import replacing
 
     columns = {"qid": data.qid, "docid": np.array(names, dtype=object), "score": scores}
+    # Ids of documents have a column already.
     columns |= {name: values for name, values in data.fields.items() if name != "docid"}
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""Read data, runs and models for all commands in one way."""
+"""Read data, runs and models in the same way for all commands."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class DataFile:
     """
 
     def __init__(self, path: Path, reading: Given) -> None:
+        # Arguments in the wrong order are a common mistake, and the formats' errors do not explain it.
         if (path / "manifest.json").exists():
             raise ValueError(
                 f"{path} is a run or a saved model, not data; give the run first, then the data."
@@ -48,6 +49,7 @@ class DataFile:
             # A field that the command needs is kept even if the training dropped its column.
             fields = options.get("fields", ())
             options["drop"] = [name for name in options["drop"] if name not in fields]
+        # Models with the same columns and options share the rows, for example in `compare`.
         key = repr(sorted(options.items()))
         if key not in self._cache:
             with warnings.catch_warnings():
@@ -60,6 +62,7 @@ class DataFile:
 
     def _check_fields(self, data: RankingData) -> None:
         """Raise ArgumentError if a table lacks a column that the user named for a field."""
+        # LETOR text has no columns; its document ids come from comments.
         is_letor = data.first_index is not None or not data.named
         for option in ("docid", "query_text"):
             name = self._given.get(option)
@@ -106,6 +109,7 @@ def load_trained(path: Path) -> Trained:
     if is_run(path):
         run = Run.open(path)
         return Trained(run.ranker, run.reading)
+    # A saved model knows some of the options by which its training data was read.
     ranker = load_ranker(path)
     reading: Given = {"label": ranker.label_column_, "qid": ranker.qid_column_}
     if ranker.columns_.first_index == 0:
@@ -120,6 +124,7 @@ def is_streamed(choice: bool | None, paths: Sequence[Path]) -> bool:
     from rankwright.data.formats import format_of
     from rankwright.support.environment import memory_bytes
 
+    # Several files are a sign of much data, and only the reader of blocks takes them.
     if any(_names_several_files(path) for path in paths):
         if choice is False:
             raise typer.BadParameter(
@@ -130,6 +135,8 @@ def is_streamed(choice: bool | None, paths: Sequence[Path]) -> bool:
         return choice
     if not all(format_of(path).in_blocks for path in paths):
         return False
+    # Training needs more memory than the rows alone, so a quarter is the limit. If the size of the
+    # memory is not known, it is 0 here, and files are read at once.
     return 4 * sum(rows_in_memory(path) for path in paths) > memory_bytes() > 0
 
 

@@ -56,11 +56,13 @@ def report(
 
     form = page_format(format, out)
     target = out or Path(f"report.{form}")
+    # Errors in the options are found before the models and the data are read.
     extras.require_report()
     metric_names = None if metrics is None else options.split_metrics(metrics)
     if data is None:
         raise typer.BadParameter("runs are reported on test data; give it with --data.")
     opened = [Run.open(path) for path in runs]
+    # All runs are reported on the same rows, read by the options of the first.
     baseline = Trained(opened[0].ranker, opened[0].reading)
     test = baseline.rows(DataFile(data, reading))
     page = run_report(opened, test, metrics=metric_names, title=title, data_name=data.name)
@@ -70,8 +72,9 @@ def report(
 
 
 def page_format(given: Literal["html", "md"] | None, out: Path | None) -> Literal["html", "md"]:
-    """Return the format of a page: the given one, or the one that the file's name says."""
+    """Return the format of a page: the given format, or the format of the file's name."""
     suffix = "" if out is None else out.suffix
+    # Other names, for example without a suffix, do not decide.
     named: Literal["html", "md"] | None = None
     if suffix == ".md":
         named = "md"

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def evaluate_system(system: Path, data: DataFile, **options: Any) -> Evaluation:
-    """Evaluate a system on a data set or on TREC qrels; ``options`` are those of `evaluate`."""
+    """Evaluate a system on a data set or on TREC qrels; ``options`` are the options of `evaluate`."""
     import rankwright as rw
 
+    # Qrels have no features, so only a run file can be evaluated with them.
     if not _is_model(system) and _is_qrels(data.path):
         scores, labels, qid = rw.align(rw.read_trec_run(system), rw.read_qrels(data.path))
         return rw.evaluate(scores, labels, qid=qid, **options)
@@ -36,6 +37,7 @@ def score_system(
         scores = model.ranker.predict(rows)
     else:
         run = rw.read_trec_run(system)
+        # The scores are in the run, so the features need not be read.
         rows = data.read(**reading, fields=fields, features=False)
         scores = _scores_in_run(run, rows, data.path)
     if document is not None and document not in rows.fields:
@@ -52,6 +54,7 @@ def _is_qrels(path: Path) -> bool:
     from rankwright.data.formats import FORMATS
     from rankwright.support.files import read_text
 
+    # Qrels are plain text, and the first line of a table cannot always be read as text.
     tables = [
         suffix
         for file_format in FORMATS
@@ -84,6 +87,7 @@ def _scores_in_run(run: TrecRun, data: RankingData, source: Path) -> Any:
                 "the order of the rows."
             )
         scores[row_of[qid, docno]] = score
+    # Any score below the others does; this is the largest such score.
     last = np.nextafter(np.nanmin(scores), -np.inf)
     return np.where(np.isnan(scores), last, scores)
 

@@ -44,6 +44,7 @@ def serve(
     """
     from rankwright.serve import check_libraries
 
+    # The next imports need the libraries of the extra, so ask for them with a helpful error first.
     check_libraries()
 
     from rankwright.serve.log import JsonLog
@@ -53,12 +54,14 @@ def serve(
     settings = ServiceSettings(
         host, port, read_token(token_file), max_rows, max_body, time_limit, watch
     )
+    # Anyone who reaches the port could use the model, so the user should know.
     if not settings.is_loopback and settings.token is None:
         echo(
             f"rankwright: warning: {host} can be reached from other machines, and there is no "
             "token; set RANKWRIGHT_TOKEN or --token-file.",
             err=True,
         )
+    # The log may be a file, with lines that are not written before it is closed.
     access_log = JsonLog(log)
     try:
         run_service(

@@ -58,6 +58,7 @@ def sweep(
     from rankwright.data.reading import read_parts
     from rankwright.tuning.goals import sweep_goals
 
+    # Many trainings follow, so every error in the options is found before the data is read.
     names = None if metrics is None else options.split_metrics(metrics)
     options.check_document(pairs, document)
     options.check_folds(valid, folds)
@@ -69,6 +70,7 @@ def sweep(
         extras.require_report()
     paths = [data] if valid is None else [data, valid]
     train, *held_out = read_parts(paths, pairs=pairs, document=document, **reading)
+    # None stands for the library's default, for example for the steps by the number of goals.
     result = sweep_goals(
         train,
         goal or None,
@@ -94,6 +96,7 @@ def sweep(
 
 
 def _show(so_far: GoalSweep) -> None:
+    # Progress goes to standard error, so that --json can be piped.
     last = so_far.points[-1]
     values = ", ".join(
         f"{name} {value:.4f}" for name, value in zip(so_far.metrics, last.values, strict=True)

@@ -1,4 +1,4 @@
-"""Text for the terminal: what comes from data, files and arguments is shown, never obeyed."""
+"""Text for the terminal: control characters in data, files and arguments are shown, never obeyed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 
 import typer
 
-# Control characters but for tabs and line ends, and those that reverse the direction of text. A terminal acts on them:
-# an id in a data file could change the window's title or hide what follows.
+# Control characters but for tabs and line ends, and characters that reverse the direction of text. A terminal acts on
+# them: an id in a data file could change the window's title or hide the text after it.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 

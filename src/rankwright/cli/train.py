@@ -79,17 +79,22 @@ def train(
     """
     from rankwright.runs import Run, check_same, run_config, train_run
 
+    # Errors in the options are found before the data is read, because reading may take long.
     cluster = _cluster(workers, scheduler)
     if cluster is not None:
         _check_local_options(
             {"pairs": pairs, "document": document, "calibrate": calibrate_by}
-            | {name: value for name, value in given.items() if name == "refit"}
+            | {"refit": given.get("refit")}
             | clicks
         )
     parameters = _parameters(config, given, settings or [])
+    # XGBoost is the engine that trains on several machines.
     if cluster is not None:
         parameters.setdefault("engine", "xgboost")
     verbose = parameters.pop("verbose", 1)
+    if quiet:
+        verbose = 0
+    # The config file of a run has the options about clicks in a table.
     clicks = _click_options(parameters.pop("clicks", {})) | clicks
     click_columns = _click_columns(clicks)
     options.check_document(pairs, document)
@@ -100,6 +105,7 @@ def train(
         )
     with usage_errors():
         full_config = run_config(parameters, clicks)
+    # A run resumes only with its own parameters: a mixture of two configs could not be repeated.
     earlier = None if force else Run.find(out)
     if earlier is not None:
         check_same(earlier, full_config)
@@ -107,11 +113,12 @@ def train(
     start = time.perf_counter()
     files = TrainingFiles(data, valid, reading, pairs, document, click_columns)
     refit = bool(parameters.get("refit"))
+    # The parts are the training data, and the validation data if there is any.
     parts: list[Any]
     if cluster is not None:
         parts = files.for_workers()
     elif is_streamed(stream, list(files.paths.values())):
-        parts = list(files.stream(with_clicks_of_valid=refit, verbose=0 if quiet else verbose))
+        parts = list(files.stream(with_clicks_of_valid=refit, verbose=verbose))
     else:
         parts = list(files.read())
     if cluster is None and refit and valid is not None:
@@ -127,9 +134,10 @@ def train(
             "seconds": time.perf_counter() - start,
         },
         overwrite=force,
-        verbose=0 if quiet else verbose,
+        verbose=verbose,
         cluster=cluster,
     )
+    # After Ctrl-C the model is usable, so scripts learn of the interruption by the exit code.
     if not run.finished:
         echo(
             f"rankwright: training was interrupted after {run.manifest['iterations']} trees. {out} has the model so "
@@ -157,6 +165,7 @@ def _cluster(workers: int | None, scheduler: str | None) -> Any:
         raise typer.BadParameter("give --workers or --scheduler, not both.")
     if workers is None and scheduler is None:
         return None
+    # Dask is imported only for trainings on workers, because it takes long.
     from rankwright.cluster.dask import require
     from rankwright.cluster.options import Cluster
 
@@ -179,6 +188,7 @@ def _parameters(config: Path | None, given: options.Given, settings: list[str]) 
     """Merge the parameters of a file, of options and of --set; an unknown name is a usage error."""
     from rankwright.runs import read_config
 
+    # Options override the file, and --set cannot repeat an option.
     parameters = {} if config is None else read_config(config)
     for name in parameters:
         if name != "clicks":
@@ -191,6 +201,7 @@ def _parameters(config: Path | None, given: options.Given, settings: list[str]) 
         parameter, dot, key = name.partition(".")
         _check_name(parameter, "--set has")
         options.check_given_once(parameter, given)
+        # A key with a dot, for example engine_params.max_bin, changes a single key of a table.
         if not dot:
             parameters[parameter] = value
             continue
@@ -198,11 +209,14 @@ def _parameters(config: Path | None, given: options.Given, settings: list[str]) 
         if parameter not in _TABLES or not isinstance(table, dict) or not key:
             raise typer.BadParameter(f"{name!r}: only {', '.join(_TABLES)} have keys of their own.")
         parameters[parameter] = {**table, key: value}
+    # All forms, such as "map ndcg@10" and a list, become the same parameter, so that runs agree.
     metric = parameters.get("metric")
     if isinstance(metric, str):
         metric = options.split_metrics(metric)
     if isinstance(metric, list):
-        parameters["metric"] = metric[0] if len(metric) == 1 else metric
+        parameters["metric"] = metric
+        if len(metric) == 1:
+            parameters["metric"] = metric[0]
     return parameters
 
 
@@ -213,8 +227,9 @@ def _check_name(name: str, where: str) -> None:
 
     names = list(Ranker().get_params())
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(names)}."
+        hint = f"choose from {', '.join(names)}."
+        for near in difflib.get_close_matches(name, names, n=1):
+            hint = f"did you mean {near}?"
         raise typer.BadParameter(f"{where} {name!r}, which is not a parameter of Ranker; {hint}")
 
 
@@ -231,12 +246,15 @@ def _click_columns(clicks: options.Given) -> list[str]:
     columns: list[str] = []
     for option in ("position", "propensity"):
         named = clicks.get(option, [])
-        columns += [named] if isinstance(named, str) else named
+        if isinstance(named, str):
+            named = [named]
+        columns += named
     return columns
 
 
 def _check_stopping(parameters: dict[str, Any], valid: Path | None) -> None:
     """Raise BadParameter for early stopping without the data or the number of trees it needs."""
+    # Cross-validation chooses the number of trees on the training data alone.
     if parameters.get("early_stopping", "valid") == "cv":
         return
     rounds = parameters.get("early_stopping_rounds")
@@ -266,12 +284,10 @@ def _calibrate(
     held_out = len(parts) > 1 and not run.config.get("refit")
     folds = None if held_out else _CALIBRATION_FOLDS
     before = ranker.calibration_
-    if before is not None and (before.method, before.target, before.folds) == (
-        method,
-        target,
-        folds,
-    ):
+    wanted = (method, target, folds)
+    if before is not None and (before.method, before.target, before.folds) == wanted:
         return
+    # Scores of training queries are too good, so they are calibrated by models of other folds.
     data = parts[1] if held_out else parts[0]
     ranker.calibrate(data, method=method, target=target, folds=folds)
     calibrate.save_calibrated(ranker, run.path)

@@ -49,14 +49,17 @@ class TrainingFiles:
     @property
     def reading(self) -> Given:
         """Options of `read_data`, with the columns about clicks as fields."""
-        fields = {"fields": self.click_columns} if self.click_columns else {}
-        return self.given | fields
+        reading = dict(self.given)
+        if self.click_columns:
+            reading["fields"] = self.click_columns
+        return reading
 
     @property
     def recorded_reading(self) -> Given:
         """The options that a run records, to read other data in the same way."""
         if self.document is None:
             return self.reading
+        # The column of ids is no feature, so other data has to keep it apart too.
         return self.reading | {"fields": [self.document]}
 
     def read(self) -> list[RankingData]:
@@ -89,6 +92,7 @@ class TrainingFiles:
         if self.pairs is not None:
             parts = [train.with_pairs(self.pairs, self.document, as_given=True)]
         if self.valid is not None:
+            # Validation by labels needs no clicks, and such data often has no columns about them.
             of_valid = self.click_columns if with_clicks_of_valid else []
             dropped += [name for name in fields if name not in of_valid]
             parts.append(
@@ -106,8 +110,8 @@ class TrainingFiles:
             raise typer.BadParameter(
                 "--zero-based and --one-based are for LETOR text, and workers read Parquet files."
             )
-        columns: Given = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in self.reading.items()
-        }
+        # `DataFiles` cannot be changed after its creation, so it takes tuples instead of lists.
+        columns: Given = {}
+        for name, value in self.reading.items():
+            columns[name] = tuple(value) if isinstance(value, list) else value
         return [DataFiles(str(path), **columns) for path in self.paths.values()]

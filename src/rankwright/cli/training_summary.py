@@ -13,6 +13,7 @@ def training_summary(run: Run, out: Path) -> str:
     """Return the number of trees, the time, the values of the metrics, and the next commands."""
     trees = run.manifest["best_iteration"]
     text = f"{out}: {trees} trees in {sum(run.times.values()):.1f} s"
+    # A first run is slower than the next, and users would take this for the time of training.
     compiling = run.times.get("compilation", 0.0)
     if compiling >= 1:
         text += f", {compiling:.1f} s of them to compile kernels, in the first run only"
@@ -36,9 +37,12 @@ def _metric_values(run: Run) -> str:
         return ""
     text = ", ".join(values)
     manifest = run.ranker.manifest_
+    # After a refit, or with several members, the recorded values are not the final model's values.
     if members := manifest.get("members"):
         return f"{text} of the first of {len(members)} members"
-    return f"{text} before the refit" if manifest.get("refit") else text
+    if manifest.get("refit"):
+        return f"{text} before the refit"
+    return text
 
 
 def _best_tree(run: Run) -> str:
@@ -53,6 +57,7 @@ def _best_tree(run: Run) -> str:
         return f"{stopping_sentence(stopping, refit='refit' in run.ranker.manifest_)}\n"
     if run.config.get("early_stopping_rounds") is not None or "valid" not in run.history[0]:
         return ""
+    # Without early stopping all trees are kept, so say if fewer trees were better.
     name = next(iter(run.history[0]["valid"]))
     curve = [row["valid"][name] for row in run.history]
     sign = 1 if metric(name).higher_is_better else -1

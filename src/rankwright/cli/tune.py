@@ -88,6 +88,7 @@ def tune(
     from rankwright.tuning.space import PRESETS
     from rankwright.tuning.study import load_optuna
 
+    # A search may take hours, so every error in the options is found before it begins.
     seconds = None if time is None else _seconds(time)
     names = options.split_metrics(metric)
     if len(names) > 1:
@@ -100,6 +101,7 @@ def tune(
     with usage_errors():
         constraints = read_constraints(constraint)
         _check_parameters(objective, names[0], space)
+    # The default name may be the name of a file that the user wrote by hand.
     if out.exists() and not is_config(out):
         raise ValueError(
             f"{out} exists and was not written by tune; choose another file with --out."
@@ -109,7 +111,11 @@ def tune(
         extras.require_report()
     paths = [data] if valid is None else [data, valid]
     train, *held_out = read_parts(paths, pairs=pairs, document=document, **reading)
-    budget = PRESETS[preset].trials if trials is None else trials
+    budget = trials or PRESETS[preset].trials
+
+    def show(so_far: Tuning) -> None:
+        echo(_line(so_far, budget), err=True)
+
     tuning = tune(
         train,
         metric=names[0],
@@ -125,8 +131,9 @@ def tune(
         study=study or out.with_suffix(".study.log"),
         seed=random_state or 0,
         threads=n_jobs,
-        progress=None if quiet else lambda so_far: echo(_line(so_far, budget), err=True),
+        progress=None if quiet else show,
     )
+    # After Ctrl-C too, the best parameters are written before the error.
     tuning.save_config(out)
     if report is not None:
         from rankwright.report.page import save_page
@@ -160,6 +167,7 @@ def _check_parameters(objective: str, metric: str, space: dict[str, Any]) -> Non
     from rankwright.training.defaults import resolve_objective
     from rankwright.tuning.space import check_names, ranker_parameters
 
+    # The objective `auto` depends on the metric, and objectives have parameters of their own.
     resolved = resolve_objective(objective, parse_metric(metric))
     check_names(space, resolved)
     Ranker(**ranker_parameters(resolved, space)).check_params()
@@ -167,6 +175,7 @@ def _check_parameters(objective: str, metric: str, space: dict[str, Any]) -> Non
 
 def _line(so_far: Tuning, budget: int) -> str:
     last, best = so_far.trials[-1], so_far.best_trial
+    # A trial without a value was pruned, because it was behind the others.
     value = "stopped early"
     if last.value is not None:
         value = f"{so_far.metric} {last.value:.4f} with {last.trees} trees"
@@ -175,6 +184,7 @@ def _line(so_far: Tuning, budget: int) -> str:
 
 def _show_result(tuning: Tuning, out: Path) -> None:
     echo(str(tuning))
+    # Only the parameters that explain most of the differences between trials are worth a line.
     shares = list(tuning.importance().items())[:5]
     if shares:
         echo(f"What mattered: {', '.join(f'{name} {share:.0%}' for name, share in shares)}.")

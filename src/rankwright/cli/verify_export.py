@@ -55,10 +55,12 @@ def verify_export(
     light = trained.ranker.model_
     rows = trained.rows(DataFile(data, reading), labelled=False)
     choices = export_options(light, target_version, feature_set, evaluator=evaluator)
+    # The evaluator raises errors about the content, and the user has to know which file is meant.
     try:
         result = verify_content(content, light, target, choices, light.encode(rows), rows.qid)
     except ValueError as error:
         raise located(file, error) from None
     echo(options.to_json(result.to_dict()) if json else str(result))
+    # Scripts that deploy the file can stop here.
     if not result.exact:
         raise typer.Exit(1)

@@ -30,6 +30,7 @@ def warmup(
     """
     from rankwright.kernels.jit import compile_seconds
 
+    # Kernels are compiled for the types of their arguments, so they have to be called.
     start = time.perf_counter()
     _use_defaults()
     if everything:
@@ -57,7 +58,7 @@ def _use_defaults() -> None:
 
 
 def _use_all() -> None:
-    """Call every objective for a metric that adds up and for one that does not, and every way to read and evaluate."""
+    """Call every objective for a metric that adds up and for another kind, and every way to read and evaluate."""
     import numpy as np
 
     import rankwright as rw
@@ -66,6 +67,7 @@ def _use_all() -> None:
     from rankwright.objectives.options import NOISES
 
     data = rw.make_web_search(30, seed=2)
+    # Some options of objectives choose other kernels.
     scores, group, seen = np.linspace(0, 1, data.n_rows), data.group, np.full(data.n_rows, 0.5)
     variants: dict[str, list[dict[str, Any]]] = {
         "lambdamart": [{}, {"extend": "all"}],
@@ -74,6 +76,7 @@ def _use_all() -> None:
         "yetiloss": [{}, {"neighbours": 2}],
     }
     for name, objective in known_objectives().items():
+        # Objectives of plug-ins may need other data.
         if not objective.__module__.startswith("rankwright."):
             continue
         for options_ in variants.get(name, [{}]):
@@ -83,6 +86,7 @@ def _use_all() -> None:
                 bound = bind(name, data.y, group=group, metric=metric, threads=1, **options_)
                 for wide in (1.0, 1e4):  # far scores are paired in another way
                     bound(wide * scores, 0)
+                # Propensities, for data from clicks, are used by some objectives only.
                 if objective().capabilities.uses_propensity:
                     bind(
                         name,
@@ -95,11 +99,13 @@ def _use_all() -> None:
                     )(scores, 0)
                 if objective().capabilities.full_curvature:
                     bound.leaf_system(scores, np.zeros(data.n_rows, dtype=np.int64), 1)
+    # Indices that do not ascend are read in another way.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "unsorted.txt"
         path.write_text("1 qid:1 2:1 1:1\n")
         rw.read_letor(path)
     for ties in ("worst", "best", "expected", "input"):
+        # Rounded scores have many ties.
         rw.evaluate(
             np.round(scores, 1), data.y, group=group, metrics="ndcg@10 ndcg map err", ties=ties
         )
