@@ -82,11 +82,10 @@ def continued(train: RankingData, valid: RankingData) -> Ranker:
     )
 
 
-_LANGEVIN = {
+_LANGEVIN = {"objective": "stochasticrank", "langevin": {"temperature": 500.0, "shrink_rate": 0.05}}
+_INDEPENDENT = {
     "objective": "stochasticrank",
-    "langevin": True,
-    "diffusion_temperature": 500.0,
-    "shrink_rate": 0.05,
+    "langevin": {"temperature": 500.0, "shrink_rate": 0.05, "leaf_noise": "independent"},
 }
 TRAININGS: dict[
     str, tuple[Callable[[], tuple[RankingData, RankingData]], Callable[..., Ranker]]
@@ -98,7 +97,7 @@ TRAININGS: dict[
         "default for map": plain(metric="map"),
         "lambdamart": plain(objective="lambdamart"),
         "stochasticrank with langevin": plain(**_LANGEVIN),
-        "langevin with independent leaf noise": plain(**_LANGEVIN, leaf_noise="independent"),
+        "langevin with independent leaf noise": plain(**_INDEPENDENT),
         "yetirank with full leaves": plain(objective="yetirank", leaf_values="full"),
         "yetirank with diagonal leaves": plain(objective="yetirank", leaf_values="diagonal"),
         "resumed": resumed(11),

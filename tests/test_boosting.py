@@ -9,7 +9,7 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 
-from rankwright import Ranker, RankingData, bind, evaluate
+from rankwright import Langevin, Ranker, RankingData, bind, evaluate
 from rankwright.engines import ENGINES
 from rankwright.engines.contract import Growth
 from rankwright.engines.lightgbm.grower import Grower
@@ -20,7 +20,8 @@ from rankwright.training.loop import Boosting, QueryDraws
 from rankwright.training.plan import read_plan
 from small import TRAIN, VALID, WHOLE, quick, rows
 
-LANGEVIN: dict[str, Any] = {"langevin": True, "diffusion_temperature": 500.0, "shrink_rate": 2.0}
+SGLB: dict[str, Any] = {"temperature": 500.0, "shrink_rate": 2.0}
+LANGEVIN: dict[str, Any] = {"langevin": SGLB}
 RATE, RIDGE, LEAVES = 0.1, 0.4, 6
 
 
@@ -108,10 +109,13 @@ def simulate(
             {"shrink": 2.0, "noise": "shared", "weighted": True},
         ),
         (LANGEVIN, {"shrink": 2.0, "noise": "shared"}),
-        ({**LANGEVIN, "leaf_noise": "independent"}, {"shrink": 2.0, "noise": "independent"}),
+        (
+            {"langevin": {**SGLB, "leaf_noise": "independent"}},
+            {"shrink": 2.0, "noise": "independent"},
+        ),
         ({**LANGEVIN, "leaf_values": "full"}, {"shrink": 2.0, "noise": "shared", "leaves": "full"}),
         (
-            {**LANGEVIN, "leaf_values": "full", "leaf_noise": "independent"},
+            {"langevin": {**SGLB, "leaf_noise": "independent"}, "leaf_values": "full"},
             {"shrink": 2.0, "noise": "independent", "leaves": "full"},
         ),
     ],
@@ -194,7 +198,7 @@ def draws(ranker: Ranker, data: RankingData = TRAIN) -> QueryDraws:
 
 def test_noise_has_the_stated_deviation_and_belongs_to_iteration_purpose_seed_and_query() -> None:
     data = RankingData(np.zeros((20_000, 1)), np.zeros(20_000), group=[100] * 200)
-    changes = LANGEVIN | {"learning_rate": 0.05, "diffusion_temperature": 300.0}
+    changes = {"langevin": {**SGLB, "temperature": 300.0}, "learning_rate": 0.05}
     one = draws(quick(**changes), data)
     noise = one.noise(3, Stream.SPLIT_NOISE)
     assert noise.std() == pytest.approx(math.sqrt(2 / (0.05 * 300)), rel=0.02)
@@ -253,18 +257,13 @@ def test_the_variance_of_a_leafs_noise_is_one_over_its_curvature(
 ) -> None:
     """The noise is so large that nothing else counts, and the steps are so small that scores stay near 0."""
     rate, deviation, data = 1e-6, 100.0, two_leaves(useful)
-    langevin = {
-        "langevin": True,
-        "diffusion_temperature": 2 / (rate * deviation**2),
-        "shrink_rate": 0.0,
-    }
+    langevin = Langevin(temperature=2 / (rate * deviation**2), shrink_rate=0.0, leaf_noise=noise)
     ranker = quick(
         engine=engine,
         learning_rate=rate,
         n_estimators=250,
         reg_lambda=0.0,
-        leaf_noise=noise,
-        **langevin,
+        langevin=langevin,
         **WHOLE,
     ).set_params(**changes)
     given = fitted_gradients(monkeypatch, ranker, data)
@@ -299,9 +298,8 @@ def test_gains_are_those_of_the_gradients_whatever_was_shrunk_before(
     monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
     changes = {
-        **LANGEVIN,
+        "langevin": {**SGLB, "shrink_rate": 0.5},
         "learning_rate": 0.5,
-        "shrink_rate": 0.5,
         "num_leaves": 2,
         "reg_lambda": RIDGE,
         **WHOLE,
@@ -318,9 +316,8 @@ def test_gains_are_those_of_the_gradients_whatever_was_shrunk_before(
 @pytest.mark.parametrize("engine", ENGINES)
 def test_how_far_earlier_trees_may_be_shrunk(engine: str) -> None:
     changes = {
-        **LANGEVIN,
+        "langevin": {**SGLB, "shrink_rate": 0.2},
         "learning_rate": 0.5,
-        "shrink_rate": 0.2,
         "engine": engine,
         "objective": "queryrmse",
     }
@@ -409,13 +406,8 @@ EXACT = [
     WHOLE,
     {"leaf_values": "full"},
     {"langevin": True},
-    {"langevin": True, "leaf_noise": "independent", **WHOLE},
-    {
-        "langevin": True,
-        "leaf_noise": "independent",
-        "leaf_values": "full",
-        "subsample_queries": 0.7,
-    },
+    {"langevin": {"leaf_noise": "independent"}, **WHOLE},
+    {"langevin": {"leaf_noise": "independent"}, "leaf_values": "full", "subsample_queries": 0.7},
     {"subsample_queries": 0.5, "reg_lambda": 0.0},
     {"objective": "stochasticrank", "metric": "err@5"},
     {"objective": "yetiloss + 0.5 queryrmse", "metric": ["map", "mrr", "arp"]},
@@ -450,7 +442,9 @@ def test_a_curve_is_that_of_staged_predictions() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {**LANGEVIN, "shrink_rate": 0.4}, {"leaf_values": "full", **WHOLE}], ids=str
+    "changes",
+    [{}, {"langevin": {**SGLB, "shrink_rate": 0.4}}, {"leaf_values": "full", **WHOLE}],
+    ids=str,
 )
 def test_early_stopping_keeps_the_best_model_as_it_was(changes: dict[str, Any]) -> None:
     ranker = quick(
@@ -547,7 +541,7 @@ X, Y, QID = rows()
         {},
         {"leaf_values": "full"},
         {"langevin": True},
-        {"langevin": True, "leaf_noise": "independent"},
+        {"langevin": {"leaf_noise": "independent"}},
         {"subsample_queries": 0.01},
     ],
     ids=str,
@@ -581,14 +575,9 @@ def test_training_without_a_split_gives_zeros_and_ends(
 
 def test_noise_on_queries_that_teach_nothing_does_not_blow_up() -> None:
     labels = np.where(QID < 3, 1.0, Y)
-    changes: dict[str, Any] = {
-        "langevin": True,
-        "reg_lambda": 0.0,
-        "subsample_queries": 0.5,
-        "n_estimators": 30,
-    }
+    changes: dict[str, Any] = {"reg_lambda": 0.0, "subsample_queries": 0.5, "n_estimators": 30}
     for noise in ("shared", "independent"):
-        scores = quick(leaf_noise=noise, **changes).fit(X, labels, qid=QID).predict(X)
+        scores = quick(langevin={"leaf_noise": noise}, **changes).fit(X, labels, qid=QID).predict(X)
         assert np.abs(scores).max() < 1e3
 
 
@@ -617,7 +606,7 @@ def test_an_evaluation_set_without_relevant_documents() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"leaf_values": "full"}, {"langevin": True, "shrink_rate": 1.0}]
+    "changes", [{}, {"leaf_values": "full"}, {"langevin": {"shrink_rate": 1.0}}]
 )
 def test_the_training_data_among_the_evaluation_sets_is_not_held_twice(
     changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -22,7 +22,7 @@ from rankwright.ranker import Progress
 from small import TRAIN, VALID, WHOLE, quick, rows
 from waiting import wait_for
 
-LANGEVIN: dict[str, Any] = {"langevin": True, "shrink_rate": 1.0}
+LANGEVIN: dict[str, Any] = {"langevin": {"shrink_rate": 1.0}}
 KINDS: dict[str, dict[str, Any]] = {
     "diagonal": WHOLE,
     "sampling": {},
@@ -32,9 +32,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "random thresholds": {"engine_params": {"extra_trees": True}},
     "columns by node": {"leaf_values": "full", "engine_params": {"feature_fraction_bynode": 0.5}},
     "everything": {
-        **LANGEVIN,
+        "langevin": {"shrink_rate": 1.0, "leaf_noise": "independent"},
         "leaf_values": "full",
-        "leaf_noise": "independent",
         "subsample_queries": 0.7,
     },
 }

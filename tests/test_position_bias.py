@@ -14,7 +14,7 @@ import pytest
 import objective_oracles as oracle
 from rankwright import Ranker, RankingData
 from rankwright.objectives import bind, bound
-from rankwright.training.bias import PositionBias
+from rankwright.training.bias import BiasSolver
 from rankwright.training.checkpoint import hash_of
 from rankwright.training.plan import BiasSettings
 from rankwright.training.state import Progress
@@ -63,7 +63,7 @@ def test_worked_example() -> None:
     data = RankingData([[0.0], [0.0]], [1, 0], qid=[1, 1], fields={"position": [1, 2]})
     gradient = bind("queryrmse", data.y, group=data.group)
     for ridge in (1.0, 3.0):
-        bias = PositionBias(BiasSettings(("position",), ridge=ridge), data, gradient)
+        bias = BiasSolver(BiasSettings(("position",), ridge=ridge), data, gradient)
         values = bias.step(np.zeros(2), gradient.at(np.zeros(2)), 0)
         np.testing.assert_allclose(values, np.array([0.5, -0.5]) / (1 + ridge), rtol=1e-12)
 
@@ -74,7 +74,7 @@ def test_a_step_solves_the_system_of_double_loops(objective: str, columns: tuple
     data = log()
     labels = np.round(data.y)
     gradient = bind(objective, labels, group=data.group, metric="ndcg")
-    bias = PositionBias(BiasSettings(columns, ridge=2.0, smoothness=5.0), data, gradient)
+    bias = BiasSolver(BiasSettings(columns, ridge=2.0, smoothness=5.0), data, gradient)
     assert bias.full
     values = np.linspace(-0.5, 0.5, bias.size)
     scores = 0.3 * data.X[:, 1] + bias.of_rows(values)
@@ -119,7 +119,7 @@ def test_parts_of_the_queries_lead_to_the_same_values(
         monkeypatch.setattr(bound, "_LEAF_PART_ROWS", rows)
         gradient = bind("ranknet", labels, group=data.group)
         assert len(gradient.leaf_parts) == (1 if rows == 8192 else 16)
-        bias = PositionBias(settings, data, gradient)
+        bias = BiasSolver(settings, data, gradient)
         values = np.zeros(bias.size)
         for iteration in range(60):
             values = bias.step(values, gradient.at(bias.of_rows(values)), iteration)
@@ -133,7 +133,7 @@ def test_without_full_curvature_each_value_has_its_own() -> None:
     for objective, weight in (("softrank", None), ("queryrmse", weights)):
         weighted = RankingData(data.X, data.y, qid=data.qid, weights=weight, fields=data.fields)
         gradient = bind(objective, data.y, group=data.group, weights=weight)
-        bias = PositionBias(BiasSettings(("position",), ridge=2.0), weighted, gradient)
+        bias = BiasSolver(BiasSettings(("position",), ridge=2.0), weighted, gradient)
         assert not bias.full
         point = gradient.at(0.1 * data.X[:, 0])
         at = [data.fields["position"] == k for k in range(1, SHOWN + 1)]
@@ -171,7 +171,7 @@ def test_columns_add_up() -> None:
 
 
 def test_positions_beyond_the_limit_share_a_value() -> None:
-    ranker = quick(position_limit=4).fit(log(), position="position")
+    ranker = quick(position_bias={"limit": 4}).fit(log(), position="position")
     assert list(ranker.position_bias_["position"]) == [1, 2, 3, 4]
     assert abs(bias_of(ranker)[3] - CURVE[3:].mean()) < 0.06
 
@@ -179,12 +179,16 @@ def test_positions_beyond_the_limit_share_a_value() -> None:
 def test_regularisation_pulls_to_zero_and_to_a_smooth_curve() -> None:
     free, tied, smooth = (
         bias_of(quick(n_estimators=10, **options).fit(log(), position="position"))
-        for options in ({}, {"position_ridge": 1e5}, {"position_smoothness": 1e6})
+        for options in (
+            {},
+            {"position_bias": {"ridge": 1e5}},
+            {"position_bias": {"smoothness": 1e6}},
+        )
     )
     assert np.abs(tied).max() < 0.01 * np.abs(free).max()
     assert np.abs(smooth).max() < 0.01 * np.abs(free).max()
     partly = bias_of(
-        quick(n_estimators=10, position_smoothness=100.0).fit(log(), position="position")
+        quick(n_estimators=10, position_bias={"smoothness": 100.0}).fit(log(), position="position")
     )
     assert np.square(np.diff(partly)).sum() < np.square(np.diff(free)).sum()
 
@@ -403,9 +407,12 @@ def test_positions_that_are_refused(position: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"position_ridge": 0}, "position_ridge must be a number above 0"),
-        ({"position_smoothness": -1}, "position_smoothness must be a number from 0"),
-        ({"position_limit": 1}, "position_limit must be a whole number from 2"),
+        ({"position_bias": {"ridge": 0}}, "ridge of position_bias must be a number above 0"),
+        (
+            {"position_bias": {"smoothness": -1}},
+            "smoothness of position_bias must be a number from 0",
+        ),
+        ({"position_bias": {"limit": 1}}, "limit of position_bias must be a whole number from 2"),
     ],
 )
 def test_options_that_are_refused(options: dict[str, Any], message: str) -> None:
@@ -423,10 +430,11 @@ def test_tables_and_positions_past_the_limit_are_refused() -> None:
         ):
             quick().fit(data, position=several)
     with pytest.raises(
-        ValueError, match="starts at 51, and positions from position_limit=50 on share one value"
+        ValueError,
+        match="starts at 51, and positions from limit=50 of position_bias on share one value",
     ):
         quick().fit(data, position=position + 50)
-    quick(n_estimators=1, position_limit=60).fit(data, position=position + 50)
+    quick(n_estimators=1, position_bias={"limit": 60}).fit(data, position=position + 50)
 
 
 def test_a_log_without_overlap_is_named() -> None:

@@ -95,23 +95,20 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
         {"early_stopping_rounds": 5},
         r"early_stopping_rounds needs an eval_set to watch; pass eval_set=",
     ),
-    ({"langevin": "yes"}, "langevin must be one of True, False; got 'yes'"),
     (
-        {"diffusion_temperature": 100},
-        "diffusion_temperature belongs to Langevin boosting; set langevin=True",
+        {"langevin": "yes"},
+        "langevin must be True, False, a Langevin or a dict of temperature, shrink_rate, leaf_noise; got 'yes'",
     ),
-    ({"shrink_rate": 0.1}, "shrink_rate belongs to Langevin boosting"),
-    ({"leaf_noise": "independent"}, "leaf_noise belongs to Langevin boosting"),
-    ({"leaf_noise": "own", "langevin": True}, "leaf_noise must be one of shared, independent"),
+    ({"langevin": {"shrink": 0.1}}, "langevin has no entry 'shrink'; did you mean 'shrink_rate'"),
+    ({"langevin": {1: 0.1}}, "langevin has no entry 1. It has temperature, shrink_rate"),
+    ({"position_bias": 3}, "position_bias must be None, a PositionBias or a dict of ridge, smo"),
     (
-        {"langevin": True, "diffusion_temperature": 0},
-        "diffusion_temperature must be a number above 0",
+        {"langevin": {"leaf_noise": "own"}},
+        "leaf_noise of langevin must be one of 'shared', 'independent'",
     ),
-    ({"langevin": True, "shrink_rate": -1}, "shrink_rate must be a number from 0"),
-    (
-        {"langevin": True, "shrink_rate": 10.0},
-        r"shrink_rate \* learning_rate must be below 1; got 1",
-    ),
+    ({"langevin": {"temperature": 0}}, "temperature of langevin must be a number above 0"),
+    ({"langevin": {"shrink_rate": -1}}, "shrink_rate of langevin must be a number from 0"),
+    ({"langevin": {"shrink_rate": 10.0}}, r"shrink_rate \* learning_rate must be below 1; got 1"),
     ({"random_state": -1}, "random_state must be a whole number from 0 to"),
     (
         {"random_state": 1 << 64},
@@ -188,7 +185,7 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
         "own leaf values",
     ),
     (
-        {"engine_params": {"path_smooth": 1.0}, "langevin": True, "leaf_noise": "independent"},
+        {"engine_params": {"path_smooth": 1.0}, "langevin": {"leaf_noise": "independent"}},
         "acts on LightGBM's own leaf values",
     ),
 ]
@@ -211,7 +208,7 @@ def test_parameters_are_checked_before_training(
     [
         {"engine_params": {"lambda_l1": 0.1}},
         {"engine_params": {"lambda_l1": 0.0, "min_gain_to_split": 0.0}, "langevin": True},
-        {"engine_params": {"lambda_l1": 0.1}, "langevin": True, "shrink_rate": 0},
+        {"engine_params": {"lambda_l1": 0.1}, "langevin": {"shrink_rate": 0}},
         {"engine_params": {"monotone_constraints": [1, 0, 0, 0], "max_bin": 31}},
         {"engine_params": {}},
         {"leaf_values": "full", "objective": "listnet"},

@@ -105,12 +105,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "full": {"leaf_values": "full"},
     "steered": {"leaf_values": "full", "learning_rate": None},
     "sampled": {"leaf_values": "full", "subsample_queries": 0.5},
-    "noise": {"leaf_values": "full", "langevin": True, "diffusion_temperature": 10.0},
-    "diagonal with noise": {
-        "langevin": True,
-        "leaf_noise": "independent",
-        "diffusion_temperature": 10.0,
-    },
+    "noise": {"leaf_values": "full", "langevin": {"temperature": 10.0}},
+    "diagonal with noise": {"langevin": {"leaf_noise": "independent", "temperature": 10.0}},
 }
 
 

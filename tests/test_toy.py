@@ -57,14 +57,14 @@ def test_the_two_best_values_are_those_of_the_paper() -> None:
 
 
 def test_stochasticrank_with_langevin_boosting_finds_the_global_optimum() -> None:
-    langevin = {"langevin": True, "diffusion_temperature": 1e3, "shrink_rate": 1e-3}
+    langevin = {"langevin": {"temperature": 1e3, "shrink_rate": 1e-3}}
     found = [reached("stochasticrank", seed, **langevin) for seed in range(10)]
     assert sum(value == pytest.approx(REACHABLE[0]) for value in found) >= 9, found
 
 
 @pytest.mark.slow
 def test_another_engine_finds_it_too() -> None:
-    langevin = {"langevin": True, "diffusion_temperature": 1e3, "shrink_rate": 1e-3}
+    langevin = {"langevin": {"temperature": 1e3, "shrink_rate": 1e-3}}
     assert reached(
         "stochasticrank", engine="xgboost", engine_params={}, **langevin
     ) == pytest.approx(REACHABLE[0])

@@ -120,11 +120,10 @@ def parts(params: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the parameters as found, and with one part changed at a time."""
     own = objective(params["objective"])
     assert isinstance(own, StochasticRank)
-    plain = {"langevin": False, "diffusion_temperature": None, "shrink_rate": None}
     yield "as found", params
     yield "REINFORCE for CCS", {**params, "objective": replace(own, estimator="reinforce")}
     yield "without SFA", {**params, "objective": replace(own, sfa=False)}
-    yield "without Langevin boosting", {**params, **plain}
+    yield "without Langevin boosting", {**params, "langevin": False}
     for mu in (0.0, *MUS) if own.mu else MUS:
         yield f"mu = {mu:g}", {**params, "objective": replace(own, mu=mu)}
 

@@ -54,6 +54,8 @@ from .runs import Run as Run
 from .runs import train_run as train_run
 from .support.ranges import Choice as Choice
 from .support.ranges import Range as Range
+from .training.groups import Langevin as Langevin
+from .training.groups import PositionBias as PositionBias
 from .transformer import WithinQuery as WithinQuery
 from .tuning.goals import GoalSweep as GoalSweep
 from .tuning.goals import sweep_goals as sweep_goals

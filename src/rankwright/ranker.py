@@ -19,6 +19,7 @@ from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.support.files import is_path
 from rankwright.support.interrupts import deferred_interrupts
+from rankwright.training.groups import Langevin, PositionBias
 from rankwright.training.plan import AfterFolds, ClickColumns, Members, Plan, read_plan
 from rankwright.training.progress import ReadingBar, show_notice
 from rankwright.training.result import naming_classes
@@ -97,21 +98,11 @@ class Ranker(FittedRanker):
         that part are in ``out_of_sample_``. The model has the trees of all of them, and `spread` returns how far they
         differ. Curves are the curves of the first member.
     langevin
-        Langevin boosting (SGLB): noise in the gradients and shrinking of earlier trees, for global optima.
-    diffusion_temperature, shrink_rate
-        Temperature and γ of SGLB; by default 1e8 and 0.001 with ``langevin``. The noise of a document of curvature h
-        has the standard deviation sqrt(2 h / (learning_rate * diffusion_temperature)). The temperature is counted as
-        CatBoost does and is not β of the papers: with L the mean loss of N training queries, training tends to
-        exp(-β L) with β = N * diffusion_temperature, so the same value is colder on more data. The product of
-        ``shrink_rate``, the learning rate and the number of trees may be up to about 30.
-    leaf_noise
-        ``"shared"``: splits and leaf values get the same noise. ``"independent"``: leaf values get a draw of
-        their own, as in the SGLB algorithm; they are then computed by the training instead of the engine.
-    position_ridge, position_smoothness
-        L2 regularisation of the position bias that ``fit(position=...)`` learns, and of the differences between
-        neighbouring positions, both in documents: 1 counts as much as a single document.
-    position_limit
-        This position and all later positions share a bias.
+        Langevin boosting: noise in the gradients and shrinking of earlier trees, for global optima. True, or a
+        `Langevin` or dict with ``temperature``, ``shrink_rate`` and ``leaf_noise``.
+    position_bias
+        How the position bias of ``fit(position=...)`` is regularised: a `PositionBias` or dict with ``ridge``,
+        ``smoothness`` and ``limit``.
     random_state
         Seed. The same seed gives the same model, for any number of threads, because gradients are rounded to 2^-28 of
         the largest, so that the engine's sums are exact. None draws a seed.
@@ -205,13 +196,8 @@ class Ranker(FittedRanker):
         stopping_rule: str = "within_error",
         refit: bool = False,
         members: int = 1,
-        langevin: bool = False,
-        diffusion_temperature: float | None = None,
-        shrink_rate: float | None = None,
-        leaf_noise: str = "shared",
-        position_ridge: float = 1.0,
-        position_smoothness: float = 0.0,
-        position_limit: int = 50,
+        langevin: bool | Langevin | dict[str, Any] = False,
+        position_bias: PositionBias | dict[str, Any] | None = None,
         random_state: int | None = 0,
         n_jobs: int | None = None,
         checkpoint: str | os.PathLike[str] | dict[str, Any] | None = None,
@@ -239,12 +225,7 @@ class Ranker(FittedRanker):
         self.refit = refit
         self.members = members
         self.langevin = langevin
-        self.diffusion_temperature = diffusion_temperature
-        self.shrink_rate = shrink_rate
-        self.leaf_noise = leaf_noise
-        self.position_ridge = position_ridge
-        self.position_smoothness = position_smoothness
-        self.position_limit = position_limit
+        self.position_bias = position_bias
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint

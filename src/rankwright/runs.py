@@ -404,6 +404,7 @@ def run_config(
     parameter cannot be used.
     """
     from rankwright.ranker import Ranker
+    from rankwright.training.groups import plain_groups
 
     intervals = parameters.get("checkpoint")
     if intervals is not None and (not isinstance(intervals, Mapping) or "path" in intervals):
@@ -418,7 +419,7 @@ def run_config(
         raise ValueError(
             "a run needs a random_state, or it could not be resumed after an interruption; set one."
         )
-    config: dict[str, Any] = _plain(ranker.get_params(deep=False))
+    config: dict[str, Any] = _plain(plain_groups(ranker.get_params(deep=False)))
     # This option belongs to the call, not to the model.
     del config["verbose"]
     if intervals is not None:

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 and the number of the signal
 _CALIBRATION_FOLDS = 5  # if there are no validation queries that the training has not used
-_TABLES = ("engine_params", "checkpoint", "within_query")  # parameters of Ranker that may be tables
+_TABLES = (
+    "engine_params",
+    "checkpoint",
+    "within_query",
+    "langevin",
+    "position_bias",
+)  # parameters of Ranker that may be tables
 
 
 @options.with_groups
@@ -206,6 +212,9 @@ def _parameters(config: Path | None, given: options.Given, settings: list[str]) 
             parameters[parameter] = value
             continue
         table = parameters.get(parameter, {})
+        # An entry of langevin=true changes one of its defaults.
+        if table is True:
+            table = {}
         if parameter not in _TABLES or not isinstance(table, dict) or not key:
             raise typer.BadParameter(f"{name!r}: only {', '.join(_TABLES)} have keys of their own.")
         parameters[parameter] = {**table, key: value}

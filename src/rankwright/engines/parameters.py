@@ -86,7 +86,7 @@ class ParameterRules:
         if needs.any_scale and name in self.depend_on_scale and _is_set(value):
             return (
                 f"{given!r}, which depends on the scale of the gradient and breaks shrinking "
-                "(langevin=True with shrink_rate > 0); leave it out or set shrink_rate=0."
+                "(Langevin boosting with shrink_rate > 0); leave it out or set shrink_rate=0."
             )
         if needs.own_leaves and name in self.act_on_leaf_values and _is_set(value):
             return (

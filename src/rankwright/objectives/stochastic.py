@@ -84,8 +84,8 @@ class StochasticRank(Objective):
     }
     search_training: ClassVar[Mapping[str, Any]] = {
         "langevin": Choice((False, True)),
-        "diffusion_temperature": Range(1e6, 1e11, log=True, unless=("langevin", False)),
-        "shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
+        "langevin.temperature": Range(1e6, 1e11, log=True, unless=("langevin", False)),
+        "langevin.shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
     }
     sigma: float = 1.0
     mu: float = 0.0

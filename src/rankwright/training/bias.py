@@ -51,7 +51,7 @@ _PAIRS_TO_TRY = 100
 _MOST_CELLS = 600
 
 
-class PositionBias:
+class BiasSolver:
     """The biases of a training: their part of the scores, and their step after each gradient.
 
     Parameters
@@ -291,8 +291,8 @@ def _positions(
     # The levels are the same on all machines, so the lowest position of all machines decides.
     if -reducer.max(np.array([-float(lowest)]))[0] >= limit:
         raise ValueError(
-            f"{name} starts at {lowest}, and positions from position_limit={limit} on share one "
-            "value, so there is no bias to learn; count positions from 1, or raise the limit."
+            f"{name} starts at {lowest}, and positions from limit={limit} of position_bias on share "
+            "one value, so there is no bias to learn; count positions from 1, or raise the limit."
         )
     # Positions from the limit on share the last level, because few documents are shown there.
     last = int(reducer.max(np.array([min(float(values.max()), float(limit))]))[0])

@@ -19,7 +19,8 @@ from rankwright.training.steering import Steering
 from rankwright.training.stopping import errors_allowed
 
 if TYPE_CHECKING:
-    from rankwright.training.plan import Langevin, Plan, TreeOptions
+    from rankwright.training.groups import Langevin
+    from rankwright.training.plan import Plan, TreeOptions
 
 # Increase it when a choice made here changes: stored outcomes are then computed again.
 DEFAULTS_VERSION = 2

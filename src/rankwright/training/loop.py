@@ -15,7 +15,7 @@ variance 2 P / beta with the preconditioner P of the drift, here 1 / sum of hess
 a row's noise is proportional to its curvature, and a row without curvature has none. Leaves that
 are solved together get their noise from the diagonal curvature too. Because grad is summed over the
 N queries, training tends to exp(-beta L) with L the mean loss and beta = N T. T is the
-``diffusion_temperature``, counted as CatBoost does: the same T is colder on more data.
+``temperature``, counted as CatBoost does: the same T is colder on more data.
 
 Reference: Ustimenko and Prokhorenkova, "SGLB: Stochastic Gradient Langevin Boosting";
 "StochasticRank" paper, section 6.
@@ -52,7 +52,7 @@ from rankwright.training.stopping import Watch
 
 if TYPE_CHECKING:
     from rankwright.data.bins import Bins
-    from rankwright.training.bias import PositionBias
+    from rankwright.training.bias import BiasSolver
 
 Floats = NDArray[np.float64]
 Leaves = NDArray[np.int64]
@@ -222,12 +222,12 @@ class Boosting:
             inverse=plan.inverse_propensities(train),
         )
 
-    def _position_bias(self, train: RankingData) -> PositionBias | None:
+    def _position_bias(self, train: RankingData) -> BiasSolver | None:
         if not self.plan.bias.columns:
             return None
-        from rankwright.training.bias import PositionBias
+        from rankwright.training.bias import BiasSolver
 
-        return PositionBias(self.plan.bias, train, self.gradient, self._reducer)
+        return BiasSolver(self.plan.bias, train, self.gradient, self._reducer)
 
     def run(self, start: State, after: Callable[[Progress], bool]) -> None:
         """Train from ``start`` until done, stopped early, or ``after`` returns True or raises.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from rankwright.objectives.propensity import check_clip, inverse_propensities
 from rankwright.support import checks
 from rankwright.support.checks import ArgumentError
 from rankwright.training.defaults import is_auto, resolve_objective
+from rankwright.training.groups import Langevin, read_langevin, read_position_bias
 from rankwright.training.steering import Steering
 from rankwright.training.stopping import RULES
 
@@ -74,26 +75,6 @@ class TreeOptions:
     subsample: float | None
     colsample: float | None
     max_bin: int | None = None
-
-
-@dataclass(frozen=True)
-class Langevin:
-    """Langevin boosting (SGLB).
-
-    Parameters
-    ----------
-    temperature
-        The variance of the noise is proportional to 1 / temperature. It is β of the paper divided
-        by the number of training queries, as CatBoost counts it; see `rankwright.training.loop`.
-    shrink_rate
-        γ: the share of all earlier trees that each tree takes away, per unit of learning rate.
-    independent
-        Whether leaf values get noise of their own instead of the noise of the splits.
-    """
-
-    temperature: float
-    shrink_rate: float
-    independent: bool
 
 
 @dataclass(frozen=True)
@@ -288,13 +269,8 @@ _CHECKS: dict[str, Check] = {
     "stopping_rule": _one_of(*RULES),
     "refit": _one_of(True, False),
     "members": _whole(1, 1000),
-    "langevin": _one_of(True, False),
-    "diffusion_temperature": _also(checks.positive, None),
-    "shrink_rate": _also(_number(0), None),
-    "leaf_noise": _one_of("shared", "independent"),
-    "position_ridge": checks.positive,
-    "position_smoothness": _number(0),
-    "position_limit": _whole(2, 500),
+    "langevin": lambda _, value: read_langevin(value),
+    "position_bias": lambda _, value: read_position_bias(value),
     "verbose": _also(_whole(0), True, False, remark="False means silence."),
     "n_jobs": _also(_whole(1, MOST_THREADS), None, -1, remark="None and -1 mean all cores."),
     "random_state": lambda name, value: _check_seed(name, value),
@@ -308,13 +284,13 @@ def read_plan(parameters: Mapping[str, Any]) -> Plan:
     for name, check in _CHECKS.items():
         check(name, parameters[name])
     strategy = _strategy(parameters)
-    langevin = _langevin(parameters)
+    langevin = read_langevin(parameters["langevin"])
     engine = load_engine(parameters["engine"])
     engine_params = _engine_params(parameters)
     # Shrinking divides gradients by a changing factor, so trees must not depend on their scale.
     any_scale = langevin is not None and langevin.shrink_rate > 0
     full_leaves = _full_leaves(parameters, objective, engine, engine_params, any_scale)
-    own_leaves = full_leaves or parameters["leaf_noise"] == "independent"
+    own_leaves = full_leaves or (langevin is not None and langevin.independent)
     # The first reason is enough: the user corrects it and tries again.
     for reason in engine.check(engine_params, Needs(own_leaves=own_leaves, any_scale=any_scale)):
         raise ValueError(reason)
@@ -337,11 +313,7 @@ def read_plan(parameters: Mapping[str, Any]) -> Plan:
         langevin=langevin,
         patience=_optional(int, parameters["early_stopping_rounds"]),
         stopping_rule=parameters["stopping_rule"],
-        bias=BiasSettings(
-            ridge=float(parameters["position_ridge"]),
-            smoothness=float(parameters["position_smoothness"]),
-            limit=int(parameters["position_limit"]),
-        ),
+        bias=BiasSettings(**asdict(read_position_bias(parameters["position_bias"]))),
         seed=_seed(parameters),
         threads=read_threads(parameters["n_jobs"]),
         verbose=int(parameters["verbose"]),
@@ -467,26 +439,6 @@ def _seed(parameters: Mapping[str, Any]) -> int:
         # Drawing moves the generator on, so that repeated fits differ, as in scikit-learn.
         return int(seed.randint(2**31))
     return int(seed)
-
-
-def _langevin(parameters: Mapping[str, Any]) -> Langevin | None:
-    if not parameters["langevin"]:
-        unset = {"diffusion_temperature": None, "shrink_rate": None, "leaf_noise": "shared"}
-        # A setting that has no effect is probably a mistake.
-        for name, value in unset.items():
-            if parameters[name] != value:
-                raise ArgumentError(
-                    name, "belongs to Langevin boosting; set langevin=True or leave it out."
-                )
-        return None
-    shrink_rate = parameters["shrink_rate"]
-    if shrink_rate is None:
-        shrink_rate = 1e-3
-    return Langevin(
-        temperature=float(parameters["diffusion_temperature"] or 1e8),
-        shrink_rate=float(shrink_rate),
-        independent=parameters["leaf_noise"] == "independent",
-    )
 
 
 def _checkpoint_place(option: Any) -> CheckpointPlace | None:

@@ -18,6 +18,7 @@ from rankwright.engines import load_engine
 from rankwright.model import Model
 from rankwright.objectives.base import Sum
 from rankwright.support.notation import UnknownName
+from rankwright.training.groups import plain_groups
 from rankwright.training.plan import Plan
 from rankwright.training.state import State
 from rankwright.training.stopping import describe_stopping
@@ -175,7 +176,8 @@ def _foreign_classes(plan: Plan) -> dict[str, str]:
 
 def _parameters(plan: Plan) -> dict[str, Any]:
     """Return the parameters as text and numbers, without the place of checkpoints."""
-    parameters = {name: value for name, value in plan.parameters.items() if name != "checkpoint"}
+    parameters = plain_groups(plan.parameters)
+    del parameters["checkpoint"]
     metrics = [str(metric) for metric in plan.metrics.values()]
     parameters["objective"] = str(parameters["objective"])
     parameters["metric"] = metrics[0] if len(metrics) == 1 else metrics

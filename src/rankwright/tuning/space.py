@@ -1,7 +1,8 @@
 """Search spaces: the hyperparameters that are worth tuning, and the values to try.
 
-A space maps names to values to try: a `Range`, a `Choice`, or a fixed value. Names are parameters of `Ranker`, or
-options of an objective after its name, for example ``lambdamart.sigma``. ``queryrmse.factor`` is the factor of a term.
+A space maps names to values to try: a `Range`, a `Choice`, or a fixed value. Names are parameters of `Ranker`,
+entries of a parameter after a dot (``langevin.temperature``), or options of an objective after its name, for example
+``lambdamart.sigma``. ``queryrmse.factor`` is the factor of a term.
 If a term has its own label, or learns from pairs, that is part of its name: ``lambdamart[margin].sigma``. The class of
 an objective declares the ranges of its options (`Objective.search`).
 """
@@ -19,6 +20,7 @@ from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective, Sum
 from rankwright.support.notation import nearest
 from rankwright.support.ranges import Choice, Range
+from rankwright.training.groups import GROUPS, entry_names, plain_groups
 
 Space = Mapping[str, Any]
 _SOURCES = ("label", "pairs")  # options of a term that are no hyperparameters
@@ -105,8 +107,8 @@ _PAPER_TRAINING: dict[str, dict[str, Any]] = {
         "max_depth": Range(6, 10),
         "reg_lambda": 0.0,
         "langevin": True,
-        "diffusion_temperature": Range(1e8, 1e11, log=True, unless=("langevin", False)),
-        "shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
+        "langevin.temperature": Range(1e8, 1e11, log=True, unless=("langevin", False)),
+        "langevin.shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
     },
 }
 _NOISE_STRENGTH: dict[str, Range | Choice] = {"strength": Range(0.0, 1.0, unless=("noise", "none"))}
@@ -244,6 +246,8 @@ def check_names(space: Space, objective: Objective) -> None:
     from rankwright.ranker import Ranker
 
     parameters = set(inspect.signature(Ranker).parameters)
+    for group in GROUPS:
+        parameters |= set(entry_names(group))
     options: set[str] = set()
     for _, _, term in objective.terms():
         options |= {f"{term_name(term)}.{name}" for name in _hyperparameters(term)}
@@ -277,8 +281,9 @@ def sample(space: Space, trial: Any) -> dict[str, Any]:
         if domain.unless is not None:
             other, value = domain.unless
             term, dot, _ = name.rpartition(".")
-            other = f"{term}{dot}{other}"
-            if other in values and values[other] == value:
+            # An option depends on another option, and an entry of a parameter on the parameter.
+            others = {other, f"{term}{dot}{other}"} & values.keys()
+            if any(values[name] == value for name in others):
                 continue
         values[name] = domain.suggest(trial, name)
     return values
@@ -294,10 +299,13 @@ def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[s
     {'num_leaves': 8, 'objective': 'ranknet(sigma=2.0)'}
     """
     parameters: dict[str, Any] = {}
+    groups: dict[str, dict[str, Any]] = {}
     options: dict[str, dict[str, Any]] = {term_name(term): {} for _, _, term in objective.terms()}
     for name, value in values.items():
         owner, _, option = name.rpartition(".")
-        if owner:
+        if owner in GROUPS:
+            groups.setdefault(owner, {})[option] = value
+        elif owner:
             options[owner][option] = value
         else:
             parameters[name] = value
@@ -307,6 +315,12 @@ def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[s
         terms.append((given.pop("factor", factor), power, replace(term, **given)))
     is_plain = len(terms) == 1 and terms[0][:2] == (1.0, 0.0)
     tuned = terms[0][2] if is_plain else Sum(tuple(terms))
+    for name, entries in groups.items():
+        # A search may fix some entries of the group, and draw others.
+        fixed = plain_groups(parameters).get(name)
+        if isinstance(fixed, Mapping):
+            entries = {**fixed, **entries}
+        parameters[name] = entries
     return parameters | {"objective": str(tuned)}
 
 
@@ -322,7 +336,8 @@ def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str,
         defaults[f"{term_name(term)}.factor"] = factor
     values = {}
     for name, domain in space.items():
-        if not isinstance(domain, Range | Choice):
+        # Entries of a group have no default while the group is not in use.
+        if not isinstance(domain, Range | Choice) or name not in defaults:
             continue
         value = defaults[name]
         if value not in domain:

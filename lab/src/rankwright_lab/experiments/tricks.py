@@ -26,12 +26,7 @@ _YETIRANK = RankwrightSystem("YetiRank", {"objective": "yetirank"}, by_metric=Fa
 _YETILOSS = RankwrightSystem("YetiLoss", {"objective": "yetiloss"})
 _STOCHASTICRANK = RankwrightSystem(
     "StochasticRank",
-    {
-        "objective": "stochasticrank(mu=0.02)",
-        "langevin": True,
-        "diffusion_temperature": 1e8,
-        "shrink_rate": 1e-4,
-    },
+    {"objective": "stochasticrank(mu=0.02)", "langevin": {"temperature": 1e8, "shrink_rate": 1e-4}},
 )
 _TREES = "Trees are LightGBM's, not CatBoost's oblivious ones. "
 _DEFAULTS = _TREES + "Parameters are the defaults of Ranker; the paper tuned them."
