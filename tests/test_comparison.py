@@ -403,7 +403,7 @@ def test_evaluations_that_do_not_match(other, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"test": "sign"}, "unknown test 'sign'; choose from fisher, t, wilcoxon"),
+        ({"test": "sign"}, "test must be one of 'fisher', 't', 'wilcoxon'; got 'sign'"),
         ({"confidence": 95}, "confidence must be between 0 and 1; got 95"),
         ({"permutations": 0}, "permutations must be a whole number from 1; got 0"),
         ({"resamples": 1.5}, "resamples must be a whole number from 1; got 1.5"),

@@ -304,9 +304,9 @@ def test_it_prints_and_pickles():
         ({"labels": list("yynnyn")}, "labels must be numbers"),
         (
             {"ties": "average"},
-            "unknown tie policy 'average'; choose one of worst, best, expected, input",
+            "ties must be one of 'worst', 'best', 'expected', 'input'; got 'average'",
         ),
-        ({"empty": "nan"}, "unknown policy for empty queries 'nan'; choose one of skip, zero, one"),
+        ({"empty": "nan"}, "empty must be one of 'skip', 'zero', 'one'; got 'nan'"),
         ({"metrics": []}, "no metric to evaluate: name at least one"),
         ({"metrics": ["mrr", "mpa"]}, r"did you mean 'map'\?"),
         (
@@ -317,7 +317,7 @@ def test_it_prints_and_pickles():
         ({"weights": [1, np.nan, 1]}, r"weights\[1\] is nan"),
         ({"weights": [1, 1, 2, 3, 1, 1]}, r"weights differ within a query \(row 3, query b\)"),
         ({"weights": [1, 0, 0]}, "mrr: every query with a value has weight 0"),
-        ({"threads": 0}, "threads must be at least 1, or None for all cores; got 0"),
+        ({"threads": 0}, "threads must be a whole number from 1 to 1024; got 0"),
     ],
 )
 def test_what_is_refused_and_how(change, message):

@@ -529,7 +529,7 @@ def test_an_evaluation_as_a_data_frame(library: Any) -> None:
 
 def test_a_frame_of_another_library_is_refused() -> None:
     with pytest.raises(
-        ValueError, match="library must be 'pandas', 'polars' or 'pyarrow'; got 'dask'"
+        ValueError, match="library must be one of 'pandas', 'polars', 'pyarrow'; got 'dask'"
     ):
         rw.evaluate([1], [1], qid=[7]).to_dataframe("dask")  # type: ignore[arg-type]
 

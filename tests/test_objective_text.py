@@ -335,7 +335,7 @@ def test_scores_are_checked(scores, message):
         ({"group": None}, "no query ids"),
         ({"group": [2]}, "group adds up to 2 rows but there are 3"),
         ({"weights": [1, 2]}, "weights have shape"),
-        ({"threads": 0}, "threads must be at least 1"),
+        ({"threads": 0}, "threads must be a whole number from 1 to 1024; got 0"),
         ({"metric": "ngcd"}, "unknown metric 'ngcd'"),
     ],
 )

@@ -299,7 +299,7 @@ def test_nothing_is_left_of_a_page_that_could_not_be_written(
 
 
 def test_wrong_targets(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="unknown format 'pdf' of a page; choose 'html' or 'md'"):
+    with pytest.raises(ValueError, match="format must be one of 'html', 'md'; got 'pdf'"):
         save_page(Page("p", []), tmp_path / "r.pdf", "pdf")
     with pytest.raises(ValueError, match="is a folder; name a file in it"):
         save_page(Page("p", []), tmp_path)

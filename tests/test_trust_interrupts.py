@@ -19,7 +19,7 @@ import pytest
 from rankwright import Ranker, Run
 from rankwright.runs import train_run
 from rankwright.support.interrupts import deferred_interrupts
-from rankwright.support.locks import locked_folder
+from rankwright.support.locks import locked
 from rankwright.training.checkpoint import hash_of
 from rankwright.training.loop import Boosting
 from small import QUICK, TRAIN, VALID, quick
@@ -134,8 +134,8 @@ def test_deferred_interrupts_change_nothing_in_other_threads() -> None:
 HOLD = """
 import sys, time
 from pathlib import Path
-from rankwright.support.locks import locked_folder
-with locked_folder(Path(sys.argv[1]), "a test"):
+from rankwright.support.locks import locked
+with locked(Path(sys.argv[1]), "a test"):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -153,15 +153,15 @@ def test_a_lock_names_its_holder_and_ends_with_it(tmp_path: Path) -> None:
                 ValueError,
                 match=rf"run is in use by a test in process {holder.pid} on .*, since 20",
             ),
-            locked_folder(folder, "another"),
+            locked(folder, "another"),
         ):
             pass
         holder.kill()
     assert (tmp_path / ".run.lock").exists()  # left behind, but nobody's
     with (
-        locked_folder(folder, "another"),
+        locked(folder, "another"),
         pytest.raises(ValueError, match="in use by another"),
-        locked_folder(folder, "a third"),
+        locked(folder, "a third"),
     ):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -180,7 +180,7 @@ def test_a_forked_process_does_not_hold_the_locks_of_its_parent(tmp_path: Path) 
         holder.kill()
         holder.wait()
         try:
-            with locked_folder(tmp_path, "another"):
+            with locked(tmp_path, "another"):
                 pass
         finally:
             os.kill(child, signal.SIGKILL)
@@ -189,7 +189,7 @@ def test_a_forked_process_does_not_hold_the_locks_of_its_parent(tmp_path: Path) 
 def test_a_planted_link_is_not_followed_as_a_lock(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / ".run.lock").symlink_to(tmp_path / "precious")
-    with pytest.raises(OSError, match=r"run\.lock"), locked_folder(tmp_path / "run", "a test"):
+    with pytest.raises(OSError, match=r"run\.lock"), locked(tmp_path / "run", "a test"):
         pass
     assert (tmp_path / "precious").read_text() == "precious"
 

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.support import checks
+from rankwright.support.checks import is_number
 
 Floats = NDArray[np.float64]
 
@@ -370,7 +371,7 @@ def _checked(value: Any, allowed: tuple[str, ...]) -> str:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not is_number(value) or not math.isfinite(value):
         raise ValueError("a finite number")
     return float(value)
 

@@ -36,7 +36,7 @@ from rankwright.persistence import has_model
 from rankwright.run_history import LOG, METRICS, Recorder, now, read_history
 from rankwright.support.environment import environment
 from rankwright.support.files import PathLike, part_of, read_plain, remove_parts, replacing
-from rankwright.support.locks import locked_folder
+from rankwright.support.locks import locked
 
 if TYPE_CHECKING:
     from rankwright.data.files import DataFiles
@@ -322,7 +322,7 @@ def train_run(
     described = {"train": _describe(train)}
     if valid is not None:
         described["valid"] = _describe(valid)
-    with locked_folder(folder, "a training"):
+    with locked(folder, "a training"):
         # A process that was killed may have left a folder that was being created.
         remove_parts(folder)
         earlier = Run.find(folder)

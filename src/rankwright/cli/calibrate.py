@@ -62,13 +62,13 @@ def calibrate(
 def save_calibrated(ranker: Ranker, system: Path) -> None:
     """Write a calibrated model back to its run folder or its file."""
     from rankwright.runs import is_run
-    from rankwright.support.locks import locked_folder
+    from rankwright.support.locks import locked
 
     if not is_run(system):
         ranker.save(system)
         return
     # A training may resume in the run folder at the same time, and would overwrite the model.
-    with locked_folder(system, "a calibration"):
+    with locked(system, "a calibration"):
         ranker.save(system / "model")
 
 

@@ -84,8 +84,7 @@ class Cluster:
     exact: bool = True
 
     def __post_init__(self) -> None:
-        # True is an int in Python, but not a number of workers.
-        whole = isinstance(self.where, int) and not isinstance(self.where, bool)
+        whole = checks.is_whole(self.where)
         if whole and self.where < 1:
             raise ValueError(f"a cluster needs at least one worker; got {self.where}.")
         if (

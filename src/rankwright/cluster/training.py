@@ -37,7 +37,7 @@ from rankwright.data.within_query import read_recipe
 from rankwright.engines import load_engine
 from rankwright.model import Model
 from rankwright.objectives import Objective
-from rankwright.support.locks import locked_folder
+from rankwright.support.locks import locked
 from rankwright.training.checkpoint import Checkpoint
 from rankwright.training.plan import Plan
 from rankwright.training.progress import Display
@@ -234,7 +234,7 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
     # Uneven shares make all workers wait for the largest, so the log has them.
     share = ", ".join(f"{rows / sum(train.rows):.0%}" for rows in train.rows)
     _LOG.info("%d rows on %d workers: %s", sum(train.rows), len(team.workers), share)
-    with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
+    with nullcontext() if saved is None else locked(saved.path, "a training"):
         if saved is not None and led.saved is None and (state := saved.load()) is not None:
             # A checkpoint may have more trees than are wanted now.
             led.saved = worker.save_state(state.first(plan.n_trees))

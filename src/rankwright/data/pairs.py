@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, plain_ids
 from rankwright.kernels.given_pairs import GivenPairs
-from rankwright.support.checks import ArgumentError
+from rankwright.support.checks import ArgumentError, is_number
 from rankwright.support.frames import as_frame
 
 Rows = NDArray[np.int64]
@@ -246,8 +246,8 @@ def _by_row(column: list[Any], numbers: list[int] | None, queries: Queries) -> R
     values = _numbers_from_text(column, np.zeros(0))
     for pair, value in enumerate(values):
         # Row numbers of a frame with missing values are floats, which are allowed if they are whole.
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or value != value // 1 or not 0 <= value < queries.n_rows:
+        is_row = is_number(value) and value == value // 1 and 0 <= value < queries.n_rows
+        if not is_row:
             last = queries.n_rows - 1
             raise ArgumentError(
                 "document",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.engines.contract import Needs
+from rankwright.support.checks import is_whole
 from rankwright.support.notation import nearest
 
 
@@ -99,17 +100,6 @@ class ParameterRules:
 def _is_set(value: Any) -> bool:
     """Return True if a value, or any value of a list or dict, is not zero or empty."""
     return bool(np.any([*value.values()] if isinstance(value, Mapping) else value))
-
-
-def is_whole(value: Any) -> bool:
-    """Return True if a value is a whole number; True and False are not.
-
-    Examples
-    --------
-    >>> is_whole(np.int64(3)), is_whole(True)
-    (True, False)
-    """
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def column_groups(constraints: Any, n_columns: int) -> list[list[int]]:

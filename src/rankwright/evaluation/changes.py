@@ -13,6 +13,7 @@ from rankwright.evaluation.comparison import PairedResult, compare
 from rankwright.evaluation.per_query import Evaluation, evaluate
 from rankwright.evaluation.significance import ROUNDING, Floats
 from rankwright.metrics import Metric
+from rankwright.support import checks
 from rankwright.support.tables import Cell, Table, Tabular, interval_text
 
 if TYPE_CHECKING:
@@ -129,8 +130,7 @@ def generalisation_gap(
     """
     from scipy.special import ndtri
 
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
+    checks.fraction("confidence", confidence)
     ranker = ranker_of(model)
     options: dict[str, Any] = {
         "metrics": ranker.metrics_ if metrics is None else metrics,

@@ -267,7 +267,11 @@ def compare(
     """
     systems = [a, b, *others]
     names = _system_names(names, len(systems))
-    _check_arguments(test, permutations, resamples, confidence, seed)
+    checks.choice("test", test, _TESTS)
+    checks.fraction("confidence", confidence)
+    checks.whole("permutations", permutations, least=1)
+    checks.whole("resamples", resamples, least=1)
+    checks.whole("seed", seed, least=0)
     check_policies(systems, names)
     # Positions of the baseline's queries in each evaluation.
     positions = [
@@ -355,20 +359,6 @@ def _paired_result(
 def _level(confidence: float) -> float:
     """Return the level of the tests, rounded because 1 - 0.9 is less than 0.1 in floating point."""
     return round(1 - confidence, DECIMALS)
-
-
-def _check_arguments(
-    test: str, permutations: int, resamples: int, confidence: float, seed: int
-) -> None:
-    if test not in _TESTS:
-        raise ValueError(f"unknown test {test!r}; choose from {', '.join(_TESTS)}.")
-    if not 0 < confidence < 1:
-        raise checks.ArgumentError(
-            "confidence", f"must be between 0 and 1; got {confidence}. Use 0.95 for tests at 5 %."
-        )
-    checks.whole("permutations", permutations, least=1)
-    checks.whole("resamples", resamples, least=1)
-    checks.whole("seed", seed, least=0)
 
 
 def _system_names(names: Sequence[str] | None, count: int) -> list[str]:

@@ -24,6 +24,7 @@ from rankwright.kernels.threads import (
     stop_flag,
 )
 from rankwright.metrics import Metric, metric, metric_texts
+from rankwright.support import checks
 from rankwright.support.reducer import ALONE, Reducer, addable
 from rankwright.support.tables import Table, Tabular
 
@@ -177,12 +178,8 @@ class Evaluator:
         threads: int | None = None,
         reducer: Reducer = ALONE,
     ) -> None:
-        if ties not in TIES:
-            raise ValueError(f"unknown tie policy {ties!r}; choose one of {', '.join(TIES)}.")
-        if empty not in EMPTY:
-            raise ValueError(
-                f"unknown policy for empty queries {empty!r}; choose one of {', '.join(EMPTY)}."
-            )
+        checks.choice("ties", ties, TIES)
+        checks.choice("empty", empty, EMPTY)
         metric_list = metric_texts(metrics)
         if not metric_list:
             raise ValueError("no metric to evaluate: name at least one, such as 'ndcg@10'.")

@@ -15,6 +15,8 @@ from threading import Thread, current_thread, local, main_thread
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.support.checks import whole
+
 MOST_THREADS = 1024  # more are a mistake, and LightGBM crashes
 LONG_WORK = 2e7  # pairs of documents: about a tenth of a second
 _FORKED: list[bool] = []  # True in a forked process
@@ -37,15 +39,7 @@ def available_threads(threads: int | None) -> int:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
-    if not isinstance(threads, int | np.integer) or isinstance(threads, bool):
-        raise ValueError(f"threads must be a whole number, or None for all cores; got {threads!r}.")
-    if threads < 1:
-        raise ValueError(f"threads must be at least 1, or None for all cores; got {threads}.")
-    if threads > MOST_THREADS:
-        raise ValueError(
-            f"threads must be at most {MOST_THREADS}, or None for all cores; got {threads}."
-        )
-    return int(threads)
+    return whole("threads", threads, least=1, most=MOST_THREADS)
 
 
 def even_ranges(work: NDArray[np.float64], parts: int) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.kernels.exchange import Chain
+from rankwright.support.checks import is_whole
 from rankwright.support.notation import Notation, Term, check_label_name, short_repr, written
 
 Floats = NDArray[np.floating[Any]]
@@ -62,7 +63,7 @@ class Metric:
             _NOTATION.register(cls.name, cls)
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.at, int | np.integer) and not isinstance(self.at, bool)
+        whole = is_whole(self.at)
         if self.at is not None and not (whole and 1 <= self.at <= _LARGEST_CUTOFF):
             most = " to 2^63 - 1" if whole and self.at >= 1 else ""
             raise ValueError(

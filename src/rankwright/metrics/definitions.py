@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rankwright.kernels.evaluate import ideal_values
 from rankwright.metrics.base import Floats, Metric
+from rankwright.support.checks import is_number
 
 
 def _two_to(labels: Floats) -> Floats:
@@ -36,9 +37,7 @@ def _check_range(owner: Metric, option: str, low: float, high: float) -> None:
     number = getattr(owner, option)
     # Python can compare whole numbers that are too large for a float, but NumPy fails with them.
     most = min(high, sys.float_info.max)
-    if isinstance(number, bool) or not (
-        isinstance(number, int | float) and low < number < high and number <= most
-    ):
+    if not is_number(number) or not low < number < high or number > most:
         raise ValueError(
             f"{owner.name} needs {option} strictly between {low} and {high}; got {number!r}."
         )

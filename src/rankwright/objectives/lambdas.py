@@ -16,7 +16,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -48,6 +47,7 @@ from rankwright.objectives.options import (
     check_positive,
     noise_of,
 )
+from rankwright.support.checks import is_number
 from rankwright.support.ranges import Choice, Range
 
 SELECTIONS = ("paper", "literal", "quota")
@@ -233,8 +233,7 @@ class Lambdas(Objective):
                     )
                 return (at or 1) + int(match.group(1) or 0)
         elif (
-            isinstance(self.truncation, Real)
-            and not isinstance(self.truncation, bool)
+            is_number(self.truncation)
             and 1 <= self.truncation < math.inf
             and self.truncation % 1 == 0
         ):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from numbers import Integral, Real
 from typing import Any
 
 from rankwright.kernels import random
 from rankwright.kernels.pairs import NO_NOISE, Noise
+from rankwright.support.checks import ArgumentError, choice, is_number, is_whole, located
 
 # Numbers in these limits have a finite square, and so have their inverses.
 _LEAST, _MOST = 1e-100, 1e100
@@ -17,7 +17,7 @@ _LEAST, _MOST = 1e-100, 1e100
 def check_positive(owner: Any, option: str, *, or_zero: bool = False) -> None:
     """Raise ValueError unless the option is a number above 0 with a finite square, or 0 if ``or_zero``."""
     value = getattr(owner, option)
-    number = isinstance(value, Real) and not isinstance(value, bool)
+    number = is_number(value)
     # A number of NumPy would convert the limit to its type, which may have no room for it.
     if hasattr(value, "item"):
         value = value.item()
@@ -38,11 +38,7 @@ def check_count(owner: Any, option: str, *texts: str) -> None:
     value: Any = getattr(owner, option)
     if isinstance(value, str) and value in texts:
         return
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, Integral)
-        or not 1 <= int(value) <= LARGEST_COUNT
-    ):
+    if not is_whole(value) or not 1 <= int(value) <= LARGEST_COUNT:
         more = "".join(f" or {text!r}" for text in texts)
         raise ValueError(
             f"{owner.name}: {option} must be a whole number from 1 to {LARGEST_COUNT}{more}; got {value!r}."
@@ -51,11 +47,10 @@ def check_count(owner: Any, option: str, *texts: str) -> None:
 
 def check_choice(owner: Any, option: str, allowed: Iterable[Any]) -> None:
     """Raise ValueError unless the option has an allowed value."""
-    value = getattr(owner, option)
-    choices = list(allowed)
-    if value not in choices:
-        shown = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{owner.name}: {option} must be one of {shown}; got {value!r}.")
+    try:
+        choice(option, getattr(owner, option), allowed)
+    except ArgumentError as error:
+        raise located(owner.name, error) from None
 
 
 NOISES = {

@@ -10,22 +10,20 @@ Reference: Joachims, Swaminathan and Schnabel, "Unbiased Learning-to-Rank with B
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, as_floats
+from rankwright.support.checks import is_number
 
 Floats = NDArray[np.float64]
 
 
 def check_clip(clip: Any) -> None:
     """Raise ValueError unless ``clip`` is None or a propensity."""
-    if clip is None or (
-        isinstance(clip, Real) and not isinstance(clip, bool) and 0 < float(clip) <= 1
-    ):
+    if clip is None or (is_number(clip) and 0 < float(clip) <= 1):
         return
     raise ValueError(
         f"clip is the least propensity to divide by, above 0 and up to 1, or None; got {clip!r}."

@@ -27,6 +27,7 @@ from rankwright.kernels.random import KeyedQueries
 from rankwright.objectives.base import Capabilities, Objective
 from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 from rankwright.objectives.options import check_positive
+from rankwright.support.checks import is_number
 from rankwright.support.ranges import Choice, Range
 
 _FRESH = -1.0  # makes the kernel draw gamma for each document
@@ -77,12 +78,8 @@ class XENDCG(Objective):
             )
         if self.newton not in (True, False):
             raise ValueError(f"xendcg: newton must be True or False; got {self.newton!r}.")
-        number = (
-            isinstance(self.gamma, int | float)
-            and not isinstance(self.gamma, bool)
-            and 0 <= self.gamma <= 1
-        )
-        if self.gamma != "uniform" and not number:
+        is_share = is_number(self.gamma) and 0 <= float(self.gamma) <= 1
+        if self.gamma != "uniform" and not is_share:
             raise ValueError(
                 f"xendcg: gamma must be 'uniform' or a number from 0 to 1; got {self.gamma!r}."
             )

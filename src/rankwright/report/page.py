@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from rankwright.charts.theme import COLOURS, chart_config, merged, on_paper, require
+from rankwright.support import checks
 from rankwright.support.files import write_together
 from rankwright.support.tables import Cell as Cell
 from rankwright.support.tables import Table as Table
@@ -280,8 +281,7 @@ def save_page(
     ...     Path(folder, "report.md").read_text()
     '# Results\n'
     """
-    if format not in ("html", "md"):
-        raise ValueError(f"unknown format {format!r} of a page; choose 'html' or 'md'.")
+    checks.choice("format", format, ("html", "md"))
     target = Path(path)
     if target.is_dir():
         raise ValueError(

@@ -64,6 +64,22 @@ def located(place: object, error: ValueError) -> ValueError:
     return ValueError(f"{place}: {error}")
 
 
+def is_whole(value: Any) -> bool:
+    """Return True for a whole number of Python or NumPy. True and False are none, although Python counts them.
+
+    Examples
+    --------
+    >>> is_whole(3), is_whole(3.0), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Return True for a real number of Python or NumPy, also for NaN, but not for True and False."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def whole(name: str, value: Any, *, least: int | None = None, most: int | None = None) -> int:
     """Return the value as an int, or raise ArgumentError if it is not a whole number in the limits.
 
@@ -74,8 +90,7 @@ def whole(name: str, value: Any, *, least: int | None = None, most: int | None =
     >>> whole("bins", 10, least=1)
     10
     """
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole or not _within(value, least, most):
+    if not is_whole(value) or not _within(value, least, most):
         expected = f"a whole number{_limits(least, most)}"
         raise ArgumentError(name, f"must be {expected}; got {reprlib.repr(value)}.")
     return int(value)
@@ -91,8 +106,7 @@ def number(
     >>> number("share", 0.25, least=0, most=1)
     0.25
     """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not _is_finite(value) or not _within(value, least, most):
+    if not is_number(value) or not _is_finite(value) or not _within(value, least, most):
         expected = f"a number{_limits(least, most)}"
         raise ArgumentError(name, f"must be {expected}; got {reprlib.repr(value)}.")
     return float(value)
@@ -108,8 +122,8 @@ def positive(name: str, value: Any, *, most: float | None = None) -> float:
     >>> positive("seconds", 1.5)
     1.5
     """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not _is_finite(value) or value <= 0 or not _within(value, None, most):
+    is_positive = is_number(value) and _is_finite(value) and value > 0
+    if not is_positive or not _within(value, None, most):
         expected = f"a number above 0{_limits(None, most)}"
         raise ArgumentError(name, f"must be {expected}; got {reprlib.repr(value)}.")
     return float(value)
@@ -123,8 +137,7 @@ def fraction(name: str, value: Any) -> float:
     >>> fraction("confidence", 0.95)
     0.95
     """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise ArgumentError(name, f"must be between 0 and 1; got {reprlib.repr(value)}.")
     return float(value)
 

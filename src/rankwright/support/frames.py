@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+
+from rankwright.support import checks
 
 if TYPE_CHECKING:
     import narwhals as nw  # slow to import: a tenth of the time to load a saved model
@@ -24,8 +26,7 @@ def data_frame(columns: Mapping[str, Any], library: Library) -> Any:
     """
     import narwhals as nw
 
-    if library not in ("pandas", "polars", "pyarrow"):
-        raise ValueError(f"library must be 'pandas', 'polars' or 'pyarrow'; got {library!r}.")
+    checks.choice("library", library, get_args(Library))
     try:
         import_module(library)
     except ImportError:

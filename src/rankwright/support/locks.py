@@ -1,4 +1,4 @@
-"""Locks on folders: if two processes want to write to a folder, the second is told about the first."""
+"""Locks on folders and files: if two processes want to write to one, the second is told about the first."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ _UNSUPPORTED = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 @contextmanager
-def locked_folder(folder: Path, purpose: str) -> Iterator[None]:
-    """Hold the lock of a folder, which need not exist.
+def locked(path: Path, purpose: str) -> Iterator[None]:
+    """Hold the lock of a folder or a file, which need not exist.
 
     Raise ValueError, with the name of the holder, if the lock is taken. The operating system holds
-    the lock on a hidden file beside the folder, so the lock ends with its process, however the
+    the lock on a hidden file beside it, so the lock ends with its process, however the
     process ends. Threads of the same process exclude each other too.
 
     Parameters
     ----------
-    folder
-        Folder to lock.
+    path
+        Folder or file to lock.
     purpose
         Work of the holder, for the error message that other processes get: ``"a training"``.
 
     Examples
     --------
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place, locked_folder(Path(place, "run"), "a training"):
+    >>> with tempfile.TemporaryDirectory() as place, locked(Path(place, "run"), "a training"):
     ...     sorted(file.name for file in Path(place).iterdir())
     ['.run.lock']
     """
-    target = folder.resolve()
+    target = path.resolve()
     beside = target.with_name(f".{target.name}.lock")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        lock = _acquire(beside, folder)
+        lock = _acquire(beside, path)
     except PermissionError:
         # The folder may be ours in a place that is not: then the lock goes inside.
         if not target.is_dir():
             raise
-        lock = _acquire(target / ".lock", folder)
+        lock = _acquire(target / ".lock", path)
     owner = os.getpid()
     file = Path(lock.lock_file)
     try:
@@ -69,7 +69,7 @@ def locked_folder(folder: Path, purpose: str) -> Iterator[None]:
             lock.release()
 
 
-def _acquire(file: Path, folder: Path) -> FileLock:
+def _acquire(file: Path, path: Path) -> FileLock:
     """Lock a file; raise ValueError if another process or thread has it."""
     # We do not wait, because the holder may train for hours.
     lock = FileLock(file, timeout=0)
@@ -81,15 +81,15 @@ def _acquire(file: Path, folder: Path) -> FileLock:
         with suppress(OSError):
             holder = file.read_text(errors="replace")[:1000] or holder
         raise ValueError(
-            f"{folder} is in use by {holder}; wait until it has ended, or choose another folder."
+            f"{path} is in use by {holder}; wait until it has ended, or choose another."
         ) from None
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
         # Without locks training is still possible, so this is a warning.
         _LOG.warning(
-            "%s cannot be locked (%s): let no two trainings write to it at once",
-            folder,
+            "%s cannot be locked (%s): let no two processes write to it at once",
+            path,
             error.strerror,
         )
     return lock

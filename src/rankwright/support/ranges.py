@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rankwright.support.checks import is_number
+
 _PLAIN = (str, int, float)
 
 
@@ -39,7 +41,7 @@ class Range:
     or_zero: bool = False
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.low) and _is_number(self.high) and self.low < self.high):
+        if not (is_number(self.low) and is_number(self.high) and self.low < self.high):
             raise ValueError(
                 f"a range goes from a number to a larger one; got {self.low!r} and {self.high!r}."
             )
@@ -57,10 +59,10 @@ class Range:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     def __contains__(self, value: Any) -> bool:
-        if self.or_zero and _is_number(value) and value == 0:
+        if self.or_zero and is_number(value) and value == 0:
             return True
         return (
-            _is_number(value)
+            is_number(value)
             and self.low <= value <= self.high
             and (not self.whole or value == int(value))
         )
@@ -118,7 +120,3 @@ class Choice:
     def suggest(self, trial: Any, name: str) -> Any:
         """Draw from a trial of Optuna."""
         return trial.suggest_categorical(name, self.values)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from rankwright.data.queries import Queries, is_missing
 from rankwright.data.row_order import row_hashes
 from rankwright.kernels.cholesky import solve_positive
 from rankwright.objectives.bound import BoundObjective, Point
+from rankwright.support.checks import is_number
 from rankwright.support.reducer import ALONE, Alone, Reducer
 from rankwright.training.plan import BiasSettings
 
@@ -236,18 +236,14 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any] | None:
         return values
     if values.dtype.kind != "O":
         return None
-    # A column of objects holds numbers if every value that is present is a number.
+    # A column of objects holds numbers if every value that is present is a number. True and False
+    # are categories.
     present = ~_missing(values)
-    if not present.any() or not all(map(_is_number, values[present])):
+    if not present.any() or not all(map(is_number, values[present])):
         return None
     numbers = np.full(len(values), np.nan)
     numbers[present] = values[present].astype(np.float64)
     return numbers
-
-
-def _is_number(value: Any) -> bool:
-    # True and False are categories, although Python counts them as numbers.
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:

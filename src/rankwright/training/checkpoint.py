@@ -21,6 +21,7 @@ from rankwright.data.matrices import is_sparse
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.persistence import has_model, read_model, write_model
+from rankwright.support.checks import is_number, is_whole
 from rankwright.training.loop import Boosting
 from rankwright.training.plan import CheckpointPlace, Plan
 from rankwright.training.state import PHASES, State
@@ -354,7 +355,7 @@ def _numbers(name: str, values: Any, n: int) -> list[float]:
     if not isinstance(values, list) or len(values) != n:
         raise ValueError(f"{name} has not one number for each of {n} iterations")
     # Python counts True and False as numbers, but the loop never writes them.
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+    if not all(map(is_number, values)):
         raise ValueError(f"{name} has an entry that is not a number")
     try:
         return [float(value) for value in values]
@@ -363,4 +364,4 @@ def _numbers(name: str, values: Any, n: int) -> list[float]:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return is_whole(value) and bool(value >= 0)

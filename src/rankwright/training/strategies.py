@@ -31,7 +31,7 @@ from rankwright.kernels.jit import announcing
 from rankwright.model import Model
 from rankwright.objectives import Objective
 from rankwright.support.interrupts import Interrupts
-from rankwright.support.locks import locked_folder
+from rankwright.support.locks import locked
 from rankwright.support.reducer import ALONE, EXACT_ALONE, Reducer
 from rankwright.training.checkpoint import Checkpoint, fingerprint
 from rankwright.training.defaults import for_data
@@ -192,7 +192,7 @@ def run_pass(training: Training) -> Pass:
         for data in training.valid:
             valid.append(rows if data is training.data else training._with_features(data))
         saved = Checkpoint.of(plan, [rows, *valid], training.initial)
-    with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
+    with nullcontext() if saved is None else locked(saved.path, "a training"):
         with _preparing(training, times):
             state = State.initial(training.initial)
             if saved is not None:

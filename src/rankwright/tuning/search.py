@@ -24,7 +24,6 @@ from rankwright.tuning.space import (
     PRESETS,
     Space,
     check_names,
-    check_preset,
     default_values,
     ranker_parameters,
     search_space,
@@ -105,7 +104,7 @@ def tune(
     from rankwright.training.checkpoint import fingerprint
     from rankwright.training.defaults import AUTO_PAIRS, is_auto, resolve_objective
 
-    check_preset(preset)
+    checks.choice("preset", preset, PRESETS)
     plan = PRESETS[preset]
     target = parse_metric(metric)
     constraints = read_constraints(constraint)

@@ -18,6 +18,7 @@ from typing import Any
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective, Sum
+from rankwright.support import checks
 from rankwright.support.notation import nearest
 from rankwright.support.ranges import Choice, Range
 from rankwright.training.groups import GROUPS, entry_names, plain_groups
@@ -165,7 +166,7 @@ def search_space(
     """
     from rankwright.training.defaults import resolve_objective
 
-    check_preset(preset)
+    checks.choice("preset", preset, PRESETS)
     papers = preset == "paper"
     target = parse_metric(metric)
     resolved = resolve_objective(objective, target)
@@ -233,12 +234,6 @@ def term_name(term: Objective) -> str:
     if term.from_pairs:
         return f"{term.name}[pairs]"
     return term.name if term.label is None else f"{term.name}[{term.label}]"
-
-
-def check_preset(name: str) -> None:
-    """Raise ValueError if there is no such preset."""
-    if name not in PRESETS:
-        raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(PRESETS)}.")
 
 
 def check_names(space: Space, objective: Objective) -> None:

@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from rankwright.support.locks import locked
 
 _NAME = "rankwright"
 _SEARCH = "search"
@@ -63,9 +65,8 @@ def open_study(
             f"{file} is a folder; a study is a file. Name one in it, such as {file / 'study.log'}."
         )
     file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "ab+") as journal:
-        _lock(journal, file)
-        _repair(journal, file)
+    with locked(file, "a search"):
+        _repair(file)
         # This process has locked the file, so a remaining lock of Optuna belongs to a dead process.
         lock = optuna.storages.journal.JournalFileOpenLock(str(file))
         Path(f"{file}.lock").unlink(missing_ok=True)
@@ -84,32 +85,17 @@ def open_study(
         yield study
 
 
-def _lock(journal: IO[bytes], file: Path) -> None:
-    """Lock the file against other processes while it is open; the system unlocks it when the process ends."""
-    try:
-        import fcntl
-    except ImportError:
-        # Windows has no such lock. There, the user must not run two searches on one file.
-        return
-    try:
-        fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ValueError(
-            f"{file} is in use by another search; wait for it to end, or choose another file."
-        ) from None
-
-
-def _repair(journal: IO[bytes], file: Path) -> None:
+def _repair(file: Path) -> None:
     """Remove an incomplete last line; a file that is not a study is left unchanged."""
-    journal.seek(0)
-    content = journal.read()
+    file.touch()
+    content = file.read_bytes()
     if content[: len(_START)] != _START[: len(content)]:
         raise ValueError(
             f"{file} is not a study; choose another file, or one that does not exist yet."
         )
     complete = content.rfind(b"\n") + 1
     if complete < len(content):
-        journal.truncate(complete)
+        os.truncate(file, complete)
 
 
 def _study(optuna: Any, storage: Any, search: Mapping[str, Any], pruner: Any, source: str) -> Any:

@@ -7,6 +7,7 @@ import math
 import os
 from typing import Any
 
+from rankwright.support.checks import is_number, is_whole
 from rankwright.support.files import read_plain
 
 _EXAMPLES = {
@@ -71,8 +72,8 @@ def _are_bins(columns: Any, n_columns: int) -> bool:
 
 
 def _is_column(value: Any, n_columns: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < n_columns
+    return is_whole(value) and bool(0 <= value < n_columns)
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return is_number(value) and math.isfinite(value)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from rankwright.engines.parameters import ParameterRules, column_groups, is_whole
+from rankwright.engines.parameters import ParameterRules, column_groups
+from rankwright.support.checks import is_number, is_whole
 
 _ALIASES = {
     "eta": "learning_rate",
@@ -68,10 +67,8 @@ MOST_BINS = 65_534  # of a column: two bytes, with a number for missing values
 
 def _wrong_value(name: str, value: Any) -> str | None:
     """Return why XGBoost could not use a value, or None."""
-    if name == "min_child_weight":
-        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not is_number or not 0 <= value <= 1e300:
-            return "give a number from 0."
+    if name == "min_child_weight" and not (is_number(value) and 0 <= value <= 1e300):
+        return "give a number from 0."
     if name == "max_bin" and not (is_whole(value) and 2 <= value <= MOST_BINS):
         return f"give a whole number from 2 to {MOST_BINS}."
     return None
