@@ -1,9 +1,9 @@
 """Scanner for LETOR text: `measure` finds the shape of a piece of a file, `parse_rows` reads it.
 
 Decimal numbers become the nearest float64. Up to 15 digits or so this takes one multiplication or
-division of exact numbers (Clinger, PLDI 1990); longer ones take a product with a 128-bit power of
-five (Lemire, Software: Practice and Experience 2021, algorithm 1). Numbers that these cannot decide
-(possible subnormals, and 20 digits or more next to a tie) are listed for the caller, who has big integers.
+division of exact numbers (Clinger, PLDI 1990). Longer ones take a product of numbers that have two
+doubles each, with an exact rounding error (Dekker, Numerische Mathematik 1971). Numbers that these cannot
+decide (very small ones, infinite ones, and those next to a tie) are listed for the caller, who has big integers.
 
 Every piece of text ends with a newline, at which all loops stop, so none looks for the end. The hot
 functions pass single characters to their helpers: counting the references to an array passed on
@@ -12,6 +12,7 @@ would cost as much as the parsing.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,8 +58,11 @@ _NAN = np.frombuffer(b"nan", dtype=np.uint8)
 _INF = np.frombuffer(b"inf", dtype=np.uint8)
 _INFINITY = np.frombuffer(b"infinity", dtype=np.uint8)
 
-_MIN_POWER = -342  # 10^19 times less than this rounds to zero
-_MAX_POWER = 308
+# Powers of ten in these limits, and their rests, are normal doubles.
+_LEAST_POWER, _MOST_POWER = -290, 308
+_LEAST_CERTAIN = 1e-280  # the tails of smaller products may be subnormal
+_TAIL_ERROR = 2.0**-98  # of a product, and far more than the roundings of its tail
+_HALVES = 2.0**27 + 1  # splits a double into halves of 26 bits
 _MAX_EXPONENT = 10**12  # far beyond what the digits of a line can compensate
 _ROOM_FOR_DIGIT = np.uint64(10**18)  # below it, one more digit fits into 64 bits
 _MAX_INT64 = np.uint64(2**63 - 1)
@@ -67,32 +71,16 @@ _EXACT_TENS = np.array([10.0**k for k in range(23)])
 
 _U0 = np.uint64(0)
 _U1 = np.uint64(1)
-_U3 = np.uint64(3)
-_U9 = np.uint64(9)
 _U10 = np.uint64(10)
-_U32 = np.uint64(32)
-_U52 = np.uint64(52)
-_U63 = np.uint64(63)
-_LOW_9_BITS = np.uint64(2**9 - 1)
-_LOW_32_BITS = np.uint64(2**32 - 1)
-_LOW_52_BITS = np.uint64(2**52 - 1)
-_LOW_53_BITS = np.uint64(2**53 - 1)
 
 
-def _five_power(q: int) -> int:
-    """Leading 128 bits of 5^q, rounded as Lemire's algorithm wants them."""
-    if q >= 0:
-        power: int = 5**q
-        shift = power.bit_length() - 128
-        return power >> shift if shift > 0 else power << -shift
-    power = int(5**-q)
-    # Rounded up from -27 on: there w · 10^q can be exactly half way, which must not be taken for less.
-    return (1 << (power.bit_length() + 127)) // power + (q >= -27)
+def _ten_power(q: int) -> tuple[float, float]:
+    """Return 10^q as the nearest double and the nearest double to the rest."""
+    power = Fraction(10) ** q
+    return float(power), float(power - Fraction(float(power)))
 
 
-_FIVES = np.array(
-    [divmod(_five_power(q), 2**64) for q in range(_MIN_POWER, _MAX_POWER + 1)], dtype=np.uint64
-)
+_TENS = np.array([_ten_power(q) for q in range(_LEAST_POWER, _MOST_POWER + 1)])
 
 
 @jit
@@ -431,60 +419,32 @@ def _is_word(text: NDArray[np.uint8], start: int, stop: int, word: NDArray[np.ui
 
 @internal
 def _nearest(w: np.uint64, q: int) -> float:
-    """Nearest float64 to w · 10^q, ties to even; _UNDECIDED where it may be subnormal."""
+    """Nearest float64 to w · 10^q, ties to even; _UNDECIDED if it is close to a tie, very small or infinite."""
     if w <= _EXACT and -22 <= q <= 22:  # both numbers are exact, so the one operation rounds once
         return float(float(w) / _EXACT_TENS[-q] if q < 0 else float(w) * _EXACT_TENS[q])
-    if w == _U0 or q < _MIN_POWER:
+    if w == _U0:
         return 0.0
-    if q > _MAX_POWER:
-        return np.inf
-
-    shift = _leading_zeros(w)
-    w = w << np.uint64(shift)
-    high, low = _product(w, _FIVES[q - _MIN_POWER, 0])
-    if high & _LOW_9_BITS == _LOW_9_BITS:  # the lower half of the power may carry up to here
-        carry, _ = _product(w, _FIVES[q - _MIN_POWER, 1])
-        if carry > ~low:
-            high += _U1
-            low = carry - ~low - _U1
-        else:
-            low += carry
-    top = high >> _U63
-    mantissa = high >> (top + _U9)  # 53 bits and one to round by
-    # floor(q · log2(10)) in integers; the bias of float64 is 1023.
-    exponent = ((q * 217706) >> 16) + 63 + np.int64(top) - shift + 1023
-    if exponent <= 0:
+    if not _LEAST_POWER <= q <= _MOST_POWER:
         return _UNDECIDED
-    if low <= _U1 and -4 <= q <= 23 and mantissa & _U3 == _U1 and mantissa << (top + _U9) == high:
-        mantissa -= _U1  # exactly half way, and the even neighbour is below
-    mantissa = (mantissa + (mantissa & _U1)) >> _U1
-    if mantissa > _LOW_53_BITS:
-        mantissa >>= _U1
-        exponent += 1
-    if exponent >= 2047:
-        return np.inf
-    bits = (np.uint64(exponent) << _U52) | (mantissa & _LOW_52_BITS)
-    return np.uint64(bits).view(np.float64)
+    # Both factors are sums of two doubles, and so is their product: itself and a tail.
+    high = float(w)
+    low = float(np.int64(w - np.uint64(high)))
+    power = _TENS[q - _LEAST_POWER, 0]
+    rest = _TENS[q - _LEAST_POWER, 1]
+    product = high * power
+    tail = _rounding_error(high, power, product) + (high * rest + low * power)
+    # The tail has an error of its own, and the sum is certain if no tail within it rounds elsewhere.
+    value = product + (tail - _TAIL_ERROR * product)
+    if value != product + (tail + _TAIL_ERROR * product) or value < _LEAST_CERTAIN:
+        return _UNDECIDED
+    return value
 
 
 @internal
-def _leading_zeros(w: np.uint64) -> int:
-    """Count the zero bits before the first one of ``w``, which is not zero."""
-    zeros = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if w >> np.uint64(64 - step) == _U0:
-            zeros += step
-            w = w << np.uint64(step)
-    return zeros
-
-
-@internal
-def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """High and low 64 bits of a · b, from products of 32-bit halves, none of which overflows."""
-    a_high, a_low = a >> _U32, a & _LOW_32_BITS
-    b_high, b_low = b >> _U32, b & _LOW_32_BITS
-    lowest = a_low * b_low
-    middle = a_high * b_low + (lowest >> _U32)
-    other = a_low * b_high + (middle & _LOW_32_BITS)
-    high = a_high * b_high + (middle >> _U32) + (other >> _U32)
-    return high, (other << _U32) | (lowest & _LOW_32_BITS)
+def _rounding_error(a: float, b: float, product: float) -> float:
+    """Return a · b minus its rounded product: exact, from halves of a and b whose products are exact."""
+    a_high = _HALVES * a - (_HALVES * a - a)
+    b_high = _HALVES * b - (_HALVES * b - b)
+    a_low = a - a_high
+    b_low = b - b_high
+    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
