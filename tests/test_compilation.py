@@ -110,11 +110,20 @@ def test_a_training_announces_it_and_counts_it_as_a_phase(
     assert 0 < seen[0].compile_seconds < seen[-1].compile_seconds <= compiled
 
 
-def test_a_quiet_training_announces_nothing(
-    unannounced: None, capfd: pytest.CaptureFixture[str]
+def test_a_quiet_training_announces_nothing_that_is_short(
+    unannounced: None, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(compilation._CLOCK, "seconds", 4.0)
     quick(objective=Compiling(), verbose=0, n_estimators=1).fit(X, Y, qid=QID)
     assert capfd.readouterr().err == ""
+
+
+def test_a_quiet_training_announces_once_that_compiling_takes_long(
+    unannounced: None, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilation._CLOCK, "seconds", 5.0)
+    quick(objective=Compiling(), verbose=0, n_estimators=2).fit(X, Y, qid=QID)
+    assert capfd.readouterr().err == "compiling kernels, first run only\n"
 
 
 def test_the_time_left_does_not_count_it() -> None:

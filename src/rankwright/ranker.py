@@ -14,14 +14,13 @@ from rankwright.data.columns import frame_columns, names_columns
 from rankwright.data.dataset import RankingData
 from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
-from rankwright.kernels.jit import announcing
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.support.files import is_path
 from rankwright.support.interrupts import deferred_interrupts
 from rankwright.training.groups import Langevin, PositionBias
 from rankwright.training.plan import AfterFolds, ClickColumns, Members, Plan, read_plan
-from rankwright.training.progress import ReadingBar, show_notice
+from rankwright.training.progress import ReadingBar, announcing_compilation
 from rankwright.training.result import naming_classes
 from rankwright.training.state import Progress, no_times, timed
 from rankwright.training.strategies import Training, check_callbacks, train
@@ -334,7 +333,7 @@ class Ranker(FittedRanker):
         if isinstance(document, str):
             not_features.append(document)
         times, show = no_times(), ReadingBar(self.verbose)
-        with announcing(show_notice(self.verbose)), timed(times, "preparation"):
+        with announcing_compilation(self.verbose), timed(times, "preparation"):
             # Further trees need the columns and the category codes of the earlier trees.
             reference = None if earlier is None else earlier.columns_
             data = ranking_data(

@@ -52,6 +52,7 @@ def demo(
 
     LambdaMART as in LightGBM, YetiRank, YetiLoss and StochasticRank are trained on 56 % of the queries, monitored on
     14 % and compared on the rest. Each gets a run folder in FOLDER, next to report.html; existing runs are overwritten.
+    The held-out synthetic queries are written to test.txt.
 
     Example: rankwright demo --data train.txt --out my-demo
     """
@@ -110,8 +111,13 @@ def demo(
     )
     if missing is None:
         console.print(_report(runs, test, out / "report.html"))
+    test_file: str | Path = "TEST"
+    if data is None:
+        # The command that is printed next needs data with the columns of the models.
+        test_file = out / "test.txt"
+        rw.write_letor(test, test_file)
     console.print(
-        f"Next: rankwright compare {out / 'lambdamart'} {out / 'yetirank'} TEST\n"
+        f"Next: rankwright compare {out / 'lambdamart'} {out / 'yetirank'} {test_file}\n"
         "      rankwright train TRAIN --valid VALID --metric map --out run\n"
         "TRAIN, VALID and TEST are your files: LETOR, Parquet or CSV."
     )

@@ -282,6 +282,7 @@ class _Clock(event.Listener):
     def __init__(self) -> None:
         self.seconds = 0.0
         self.show: Callable[[str], None] | None = None
+        self.show_after = 0.0
         self.announced = False
         self._depth = 0
         self._began = 0.0
@@ -290,7 +291,8 @@ class _Clock(event.Listener):
         self._depth += 1
         if self._depth == 1:
             self._began = time.perf_counter()
-            if self.show is not None and not self.announced:
+            waited = self.seconds >= self.show_after
+            if self.show is not None and waited and not self.announced:
                 self.announced = True
                 self.show(_message())
 
@@ -310,15 +312,17 @@ def compile_seconds() -> float:
 
 
 @contextmanager
-def announcing(show: Callable[[str], None]) -> Iterator[None]:
+def announcing(show: Callable[[str], None], after: float = 0.0) -> Iterator[None]:
     """Call ``show`` with one line before the process compiles its first kernel, if that is in the block.
 
-    In nested blocks the outermost ``show`` is called.
+    With ``after``, call it only if the process has compiled for so many seconds already. In nested blocks the outermost
+    ``show`` is called.
     """
     if _CLOCK.show is not None:
         yield
         return
     _CLOCK.show = show
+    _CLOCK.show_after = after
     try:
         yield
     finally:

@@ -6,7 +6,7 @@ import html
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,6 +23,8 @@ _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_UPDATES = 0.1
 _SECONDS_BETWEEN_NOTEBOOK_UPDATES = 0.2
 _READING_BAR_WIDTH = 20
+# A training that should be silent says that it compiles only if this takes long.
+_SECONDS_OF_SILENCE = 5.0
 # Longer names of metrics are cut, so that the bar fits 80 columns.
 _LONGEST_NAME = 18
 
@@ -57,7 +59,7 @@ class Display:
             self._task = self._bar.add_task("", total=n_estimators, left="--:--")
 
     def __enter__(self) -> Self:
-        self._open.enter_context(announcing(show_notice(self._verbose, self._console)))
+        self._open.enter_context(announcing_compilation(self._verbose, self._console))
         if self._bar is not None:
             self._open.enter_context(self._bar)
         return self
@@ -121,16 +123,22 @@ def _trees(progress: Progress) -> str:
     return f"{stage}{progress.iteration}/{progress.n_estimators} trees"
 
 
-def show_notice(verbose: int, console: Console | None = None) -> Callable[[str], None]:
-    """Return a function that prints a line on standard error, unless ``verbose`` is 0."""
+def announcing_compilation(
+    verbose: int, console: Console | None = None
+) -> AbstractContextManager[None]:
+    """Print a line on standard error when kernels are compiled in the block.
+
+    With ``verbose=0`` the line is printed only after some seconds, in which the training would seem to hang.
+    """
 
     def show(text: str) -> None:
-        if verbose:
-            (console or Console(stderr=True, markup=False)).print(
-                text, highlight=False, soft_wrap=True
-            )
+        shown_on = console or Console(stderr=True, markup=False)
+        shown_on.print(text, highlight=False, soft_wrap=True)
 
-    return show
+    after = 0.0
+    if not verbose:
+        after = _SECONDS_OF_SILENCE
+    return announcing(show, after)
 
 
 def seconds_left(progress: Progress) -> float | None:

@@ -27,7 +27,6 @@ from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import Evaluator
-from rankwright.kernels.jit import announcing
 from rankwright.model import Model
 from rankwright.objectives import Objective
 from rankwright.support.interrupts import Interrupts
@@ -37,7 +36,7 @@ from rankwright.training.checkpoint import Checkpoint, fingerprint
 from rankwright.training.defaults import for_data
 from rankwright.training.loop import Boosting
 from rankwright.training.plan import AfterFolds, Members, Plan, Refit
-from rankwright.training.progress import Display, show_notice
+from rankwright.training.progress import Display, announcing_compilation
 from rankwright.training.result import describe_position_bias, model_of
 from rankwright.training.state import Progress, State, no_times, timed
 from rankwright.training.stopping import Watch, describe_stopping
@@ -220,7 +219,7 @@ def run_pass(training: Training) -> Pass:
 @contextmanager
 def _preparing(training: Training, times: dict[str, float]) -> Iterator[None]:
     """Allow Ctrl-C, show a notice if kernels are compiled, and count the time."""
-    notice = announcing(show_notice(training.plan.verbose))
+    notice = announcing_compilation(training.plan.verbose)
     with training.interrupts.allowed(), notice, timed(times, "preparation"):
         yield
 
