@@ -1,6 +1,7 @@
 """Why one document is above another, and what a column is worth when it is shuffled."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -273,3 +274,49 @@ def test_charts_have_the_numbers(trained):
     assert max(map(len, points)) == 10 or len(chart["data"]["values"]) == 10
     with pytest.raises(ValueError, match="nothing to draw"):
         rw.plot_reliability()
+
+
+@pytest.mark.parametrize("engine", ["lightgbm", "xgboost"])
+def test_shap_values_and_the_engines_own_model(engine):
+    data = rw.make_web_search(30, kind="short", n_features=20, seed=2)
+    train, valid = data.split(0.4)
+    ranker = rw.Ranker(
+        engine=engine, metric=["ndcg@5", "map"], n_estimators=6, early_stopping_rounds=3, verbose=0
+    ).fit(train, eval_set=[valid])
+    values = ranker.shap_values(valid)
+    scores = ranker.predict(valid)
+    np.testing.assert_allclose(values.values.sum(axis=1) + values.base_values, scores, atol=1e-9)
+    assert values.feature_names == data.feature_names
+    assert np.array_equal(values.data, valid.X, equal_nan=True)
+
+    booster = ranker.booster_
+    assert type(booster).__module__.startswith(engine)
+    rows = valid.X.astype(np.float32).astype(np.float64)
+    if engine == "xgboost":
+        import xgboost
+
+        rows = xgboost.DMatrix(rows, feature_names=booster.feature_names)
+    np.testing.assert_allclose(booster.predict(rows), scores, atol=1e-5)
+
+    # The model ends with the tree that early stopping chose.
+    place = ranker.stopping_["chosen_iteration"] - 1
+    curves = ranker.evals_result_["valid_0"]
+    assert ranker.best_score_ == {"valid_0": {name: curves[name][place] for name in curves}}
+    result = rw.evaluate(scores, valid.y, qid=valid.qid, metrics=["ndcg@5"])
+    assert ranker.best_score_["valid_0"]["ndcg@5"] == pytest.approx(result.mean["ndcg@5"])
+
+
+def test_shap_values_name_the_extra(trained, monkeypatch):
+    monkeypatch.setitem(sys.modules, "shap", None)
+    ranker, *_ = trained
+    with pytest.raises(ImportError, match=r'pip install "rankwright\[shap\]"'):
+        ranker.shap_values(np.zeros((1, 1)))
+
+
+def test_charts_become_pictures_without_a_network(trained):
+    altair = pytest.importorskip("altair")
+    ranker, *_ = trained
+    chart = rw.plot_importance(ranker)
+    with altair.renderers.enable("svg"):
+        bundle = chart._repr_mimebundle_()
+    assert "<svg" in str(bundle)

@@ -20,6 +20,7 @@ from rankwright.data.columns import (
     names_columns,
 )
 from rankwright.data.dataset import RankingData
+from rankwright.data.matrices import as_dense
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import evaluate, ranks_within_queries
@@ -271,6 +272,38 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.model_.explain(X, a, b, qid=qid, group=group, threads=read_threads(self.n_jobs))
 
+    def shap_values(self, X: Any, *, qid: Any = None, group: ArrayLike | None = None) -> Any:
+        """Return SHAP values as a ``shap.Explanation``, for the plots of the library shap.
+
+        The values are computed here, as for ``predict(contributions=True)``. The library is only
+        needed for its class; the extra ``shap`` installs it.
+
+        Examples
+        --------
+        >>> import rankwright as rw
+        >>> data = rw.make_web_search(30, seed=1)
+        >>> ranker = rw.Ranker(n_estimators=5, verbose=0).fit(data)
+        >>> values = ranker.shap_values(data)             # then shap.plots.beeswarm(values)
+        >>> values.shape == data.X.shape
+        True
+        """
+        check_is_fitted(self)
+        try:
+            from shap import Explanation as ShapExplanation
+        except ImportError as error:
+            raise ImportError(
+                "shap_values returns an object of the library shap, which is not installed: "
+                'pip install "rankwright[shap]". predict(contributions=True) needs no library.'
+            ) from error
+        values = self.predict(X, qid=qid, group=group, contributions=True)
+        matrix = self.model_.encode(X, qid=qid, group=group, threads=read_threads(self.n_jobs))
+        return ShapExplanation(
+            values[:, :-1],
+            base_values=values[:, -1],
+            data=as_dense(matrix),
+            feature_names=self.model_.feature_names,
+        )
+
     def permutation_importance(
         self,
         X: Any,
@@ -346,6 +379,28 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     def forest_(self) -> Forest:
         """The trees."""
         return self.model_.forest
+
+    @property
+    def booster_(self) -> Any:
+        """The trees as a ``Booster`` of the engine's own library, for its tools.
+
+        It predicts the scores of encoded rows: categories are codes, and features within the query
+        are columns.
+        """
+        check_is_fitted(self)
+        from rankwright.exporting import to_booster
+
+        return to_booster(self.model_)
+
+    @property
+    def best_score_(self) -> dict[str, dict[str, float]]:
+        """The model's value of each metric on each evaluation set, as in ``evals_result_``."""
+        check_is_fitted(self)
+        place = self._evaluated_iteration - 1
+        return {
+            name: {metric: curve[place] for metric, curve in curves.items()}
+            for name, curves in self.evals_result_.items()
+        }
 
     @property
     def columns_(self) -> Columns:

@@ -181,3 +181,6 @@ class Engine(Protocol):
 
     def load(self, content: bytes) -> Forest:
         """Read a model file, and raise ValueError with the reason if it is not valid."""
+
+    def booster(self, content: bytes) -> Any:
+        """Return a model of the library itself, from the file that `rankwright.export` writes for it."""

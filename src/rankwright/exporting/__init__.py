@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from rankwright.engines import load_engine
 from rankwright.exporting.contract import ExportOptions, Target
 from rankwright.model import Model, load
 from rankwright.support.files import PathLike, write_together
@@ -115,6 +116,16 @@ def load_target(name: str) -> Target:
     module, _, attribute = TARGETS[name].partition(":")
     target: Target = getattr(import_module(module), attribute)
     return target
+
+
+def to_booster(model: Model) -> Any:
+    """Return the trees as a ``Booster`` of the library that grew them."""
+    engine = load_engine(model.manifest["engine"]["name"])
+    # The engine's own form is one of the targets, with the names of the columns.
+    written = load_target(engine.name).write(
+        list(model.forest.trees()), model.feature_names, export_options(model)
+    )
+    return engine.booster(written.content)
 
 
 def light_model(model: Any) -> Model:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import sys
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Any, Self

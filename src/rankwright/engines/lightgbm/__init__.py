@@ -54,5 +54,11 @@ class LightGBM:
         """Read a model file."""
         return LightGBMForest.load(content)
 
+    def booster(self, content: bytes) -> Any:
+        """Return a model of LightGBM itself."""
+        import lightgbm
+
+        return lightgbm.Booster(model_str=content.decode())
+
 
 ENGINE: Engine = LightGBM()

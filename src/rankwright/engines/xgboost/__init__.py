@@ -57,5 +57,13 @@ class XGBoost:
         """Read a model file."""
         return XGBoostForest.load(content)
 
+    def booster(self, content: bytes) -> Any:
+        """Return a model of XGBoost itself."""
+        import xgboost
+
+        booster = xgboost.Booster()
+        booster.load_model(bytearray(content))
+        return booster
+
 
 ENGINE: Engine = XGBoost()
