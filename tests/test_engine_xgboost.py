@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -246,7 +247,7 @@ def test_parameters_that_depend_on_the_scale() -> None:
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankwright.engines.xgboost.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(ValueError, match=r'pip install "rankwright\[xgboost\]"'):
         Ranker(engine="xgboost").check_params()
 

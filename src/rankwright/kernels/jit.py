@@ -26,13 +26,20 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding
-import llvmlite.ir
-from numba import config, njit
-from numba.core import cgutils, event, sigutils
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.typing.templates import signature as typing_signature
-from numba.extending import intrinsic, lower_builtin, register_jitable, type_callable
+try:
+    import llvmlite.binding
+    import llvmlite.ir
+    from numba import config, njit
+    from numba.core import cgutils, event, sigutils
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.typing.templates import signature as typing_signature
+    from numba.extending import intrinsic, lower_builtin, register_jitable, type_callable
+except ImportError as error:
+    # Numba refuses versions of NumPy that are newer than itself.
+    raise ImportError(
+        f"rankwright compiles its kernels with Numba, which cannot be imported ({error}). Install versions that fit: "
+        'pip install --upgrade numba "numpy>=1.26".'
+    ) from error
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 # Numba counts references to arrays, and loops with counts in them are not vectorised. Kernels work in memory that they

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankwright.engines.contract import Engine, Growth, Needs
+from rankwright.engines.library import loading_problems
 from rankwright.engines.lightgbm import parameters
 from rankwright.engines.lightgbm.forest import LightGBMForest
 from rankwright.support.reducer import ALONE
@@ -33,8 +34,9 @@ class LightGBM:
         return version("lightgbm")
 
     def check(self, params: Mapping[str, Any], needs: Needs) -> list[str]:
-        """Return the reasons why ``engine_params`` cannot be used."""
-        return parameters.RULES.check(params, needs)
+        """Return the reasons why ``engine_params``, or the engine itself, cannot be used."""
+        problems = loading_problems("lightgbm", "lightgbm", other_engine="xgboost")
+        return problems or parameters.RULES.check(params, needs)
 
     def decided_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the number of bins if the parameters set it."""

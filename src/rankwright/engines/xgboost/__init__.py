@@ -6,10 +6,10 @@ No other folder knows XGBoost's trees and the names of its parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from rankwright.engines.contract import Engine, Growth, Needs
+from rankwright.engines.library import loading_problems
 from rankwright.engines.xgboost import parameters
 from rankwright.engines.xgboost.forest import XGBoostForest
 
@@ -36,12 +36,8 @@ class XGBoost:
 
     def check(self, params: Mapping[str, Any], needs: Needs) -> list[str]:
         """Return the reasons why ``engine_params``, or the engine itself, cannot be used."""
-        if find_spec("xgboost") is None:
-            return [
-                "engine='xgboost' needs the library xgboost, which is not installed: "
-                'pip install "rankwright[xgboost]".'
-            ]
-        return parameters.RULES.check(params, needs)
+        problems = loading_problems("xgboost", "rankwright[xgboost]", other_engine="lightgbm")
+        return problems or parameters.RULES.check(params, needs)
 
     def decided_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the number of bins if the parameters set it."""
