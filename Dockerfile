@@ -8,8 +8,6 @@ COPY src src
 RUN /opt/rankwright/bin/pip install --no-cache-dir '.[serve]'
 
 FROM python:3.11-slim
-# LightGBM, which only contributions need, is linked with OpenMP.
-RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --uid 10001 --create-home rankwright && mkdir /kernels && chown rankwright /kernels
 COPY --from=build /opt/rankwright /opt/rankwright
 # Kernels are compiled for this kind of processor, not for the one that builds the image: where the two differ, Numba would

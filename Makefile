@@ -1,10 +1,11 @@
 # Two commands do everything, set-up included: `make demo` and `make test`.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+# Windows has another folder for programs.
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint docs clean clean-kernels
+.PHONY: setup demo test lint docs oldest package clean clean-kernels
 
 setup: $(STAMP)
 
@@ -29,6 +30,16 @@ lint: setup
 
 docs: setup
 	$(BIN)/python -m zensical build --strict
+
+# A few tests with the oldest supported version of every dependency.
+oldest: setup
+	$(BIN)/python tools/oldest_versions.py --core build/oldest
+
+# The wheel and the source distribution, as they are released.
+package: setup
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
 
 clean:
 	rm -rf $(VENV) build dist site .cache demo-run .pytest_cache .mypy_cache .ruff_cache
