@@ -249,24 +249,29 @@ def expected_jumps(
     sigma: float,
     mu: float,
     neighbours_only: bool = False,
+    shift: bool = True,
 ) -> np.ndarray:
     """Conditional coordinate sampling for one noise vector: every jump from two values of the metric.
 
-    With ``neighbours_only``, only jumps over documents that are neighbours by the scores without noise.
+    With ``neighbours_only``, only jumps over documents that are neighbours by the scores without noise. Without
+    ``shift``, theorem 3 as printed: the noise of all other documents is held. With it, only their differences are, so
+    that the noise of the document less their mean is integrated, which has the variance 1 + 1 / (n - 1).
     """
     n = len(scores)
+    width = sigma * math.sqrt(1 + 1 / (n - 1)) if shift else sigma
     place_of = {a: place for place, a in enumerate(ranking(scores))}
     clean = [z - sigma * mu * r for z, r in zip(scores, relevance(metric, labels), strict=True)]
     noisy = [c + sigma * e for c, e in zip(clean, noise, strict=True)]
     grad = np.zeros(n)
     for j in range(n):
         others = sorted((a for a in range(n) if a != j), key=lambda a: -noisy[a])
+        mean = sum(noise[a] for a in others) / len(others) if shift else 0.0
         for place, u in enumerate(others):
             if neighbours_only and abs(place_of[u] - place_of[j]) > 1:
                 continue
             above = [labels[a] for a in [*others[:place], j, *others[place:]]]
             below = [labels[a] for a in [*others[: place + 1], j, *others[place + 1 :]]]
-            density = norm.pdf((noisy[u] - clean[j]) / sigma) / sigma
+            density = norm.pdf(noisy[u] - sigma * mean, clean[j], width)
             grad[j] -= (value(metric, above) - value(metric, below)) * density
     return grad
 

@@ -357,7 +357,9 @@ def test_long_cascades_are_the_sums_of_their_jumps(metric, grades, spread):
     w[int(at) if at else n :] = 0
     stream, key = int(stream_of(0, 0)), int(Queries.from_group([n], n).keys[0])
     clean = scores - sigma * mu * bound.relevance(labels)
-    noisy = clean + sigma * oracle.noise("gaussian", n, stream, key, 0)
+    noise = oracle.noise("gaussian", n, stream, key, 0)
+    noisy = clean + sigma * noise
+    width = sigma * np.sqrt(n / (n - 1))
     order = np.argsort(-noisy)
     expected = np.empty(n)
     for j in range(n):
@@ -366,7 +368,7 @@ def test_long_cascades_are_the_sums_of_their_jumps(metric, grades, spread):
         jump = state * (
             (w[:-2] - w[1:-1]) * (g[j] - g[u]) + w[1:-1] * ((1 - d[u]) * g[j] - (1 - d[j]) * g[u])
         )
-        expected[j] = -np.sum(jump * norm.pdf(noisy[u], clean[j], sigma))
+        expected[j] = -np.sum(jump * norm.pdf(noisy[u] - sigma * noise[u].mean(), clean[j], width))
     drawn = samples(scores, labels, metric, 1, sigma=sigma, mu=mu)[0]
     largest = np.abs(expected).max()
     np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=0, atol=1e-13 * largest)
@@ -379,7 +381,8 @@ def test_very_long_lists(at):
     random = np.random.default_rng(3)
     labels, scores = random.integers(0, 3, n).astype(float), random.normal(size=n)
     stream, key = int(stream_of(0, 0)), int(Queries.from_group([n], n).keys[0])
-    noisy = scores + oracle.noise("gaussian", n, stream, key, 0)
+    noise = oracle.noise("gaussian", n, stream, key, 0)
+    noisy = scores + noise
     order = np.argsort(-noisy)
     weight = 1 / np.log2(np.arange(n) + 2)
     weight[at:] = weight[at:] if at is None else 0
@@ -390,7 +393,8 @@ def test_very_long_lists(at):
     among_others = place[None, :] - (place[:, None] < place[None, :])
     jumps = drop[among_others] * (2 ** labels[:, None] - 2 ** labels[None, :])
     np.fill_diagonal(jumps, 0)
-    density = np.exp(-0.5 * (noisy[None, :] - scores[:, None]) ** 2) / np.sqrt(2 * np.pi)
+    others_mean = (noise.sum() - noise) / (n - 1)
+    density = norm.pdf(noisy[None, :], (scores + others_mean)[:, None], np.sqrt(n / (n - 1)))
     expected = -np.sum(jumps * density, axis=1)
     drawn = samples(scores, labels, "dcg" if at is None else f"dcg@{at}", 1)[0]
     np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=1e-9, atol=1e-12)
@@ -411,6 +415,31 @@ def test_far_less_variance_than_reinforce(metric):
     ccs = samples(scores, labels, metric, 400).var(axis=0).sum()
     reinforce = samples(scores, labels, metric, 400, estimator="reinforce").var(axis=0).sum()
     assert 0 < 10 * ccs <= reinforce
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize(("metric", "n"), [("ndcg", 3), ("err", 6), ("map", 9)])
+def test_the_common_noise_of_the_other_documents_adds_no_variance(metric, n, sigma):
+    """Theorem 3 as printed holds all other noise; here only its differences vary."""
+    random = np.random.default_rng(n)
+    scores, labels = (
+        random.normal(size=n),
+        random.permutation([0, 1, *random.integers(0, 5, n - 2)]),
+    )
+    printed = [
+        oracle.expected_jumps(scores, labels.tolist(), metric, noise, sigma, 0.0, shift=False)
+        for noise in random.normal(size=(200, n))
+    ]
+    centred = np.array(printed) - np.mean(printed, axis=1, keepdims=True)
+    drawn = samples(scores, labels, metric, 2000, sigma=sigma)
+    assert 0 < drawn.var(axis=0).sum() < 0.95 * centred.var(axis=0).sum()
+
+
+def test_two_documents_have_an_exact_gradient():
+    """The only noise that matters is the difference of the two, which is integrated out."""
+    drawn = samples([0.2, -0.1], [0, 2], "err", 50, sigma=0.7, mu=0.5)
+    exact = oracle.smoothed_gradient([0.2, -0.1], [0, 2], "err", 0.7, 0.5)
+    np.testing.assert_allclose(drawn, np.tile(exact, (50, 1)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("estimations", [4, 16])
