@@ -300,3 +300,14 @@ def test_invalid_arguments_of_bound_and_curve():
 def test_queries_whose_labels_are_too_small_for_a_gain_are_left_out():
     with_small = directness_curve([2, 1, 4, 3.0], [1e-17, 0, 1, 0], group=[2, 2], sigmas=[0.2])
     assert with_small == directness_curve([4, 3.0], [1, 0], group=[2], sigmas=[0.2])
+
+
+def test_softrank_on_long_lists_needs_a_cutoff():
+    """Without one its time grows with the cube of the documents: hours for a query of Istella-X."""
+    scores, labels = np.zeros(6000), np.arange(6000) % 2
+    with pytest.raises(
+        ValueError, match=r"query 0 has 6000 documents, .* takes 2e\+11 steps, .* cutoff"
+    ):
+        directness(scores, labels, group=[6000], objective="softrank")
+    few = directness(scores[:200], labels[:200], group=[200], objective="softrank")
+    assert 0 < few.max_gap < 1

@@ -37,7 +37,7 @@ from rankwright_lab.experiments.published import PublishedValues, parse_publishe
 from rankwright_lab.experiments.stochasticrank import TOY_PAPER, TOY_SYSTEMS, _reached, tied
 from rankwright_lab.experiments.tuned import LIGHTGBM_SPACE, TunedSystem, tune_on_fold
 from rankwright_lab.folds import Fold
-from rankwright_lab.harness import Outcome, OutcomeStore, RankwrightSystem
+from rankwright_lab.harness import Outcome, OutcomeStore, RankwrightSystem, read_outcomes
 
 NAMES = [
     *(f"stochasticrank-{part}" for part in ("table1", "table2", "table3")),
@@ -229,13 +229,48 @@ def test_the_gap_is_train_minus_test(tmp_path: Path) -> None:
         assert difference == pytest.approx(train - test, abs=0.011)
     lines = [json.loads(line) for line in (tmp_path / "outcomes.jsonl").read_text().splitlines()]
     fold = next(gap.settings(**SMALL).folds())
-    trained = {str(query) for query in fold.train.query_ids}
+    trained, tested = (
+        {f"{side} {query}" for query in part.query_ids}
+        for side, part in (("train", fold.train), ("test", fold.test))
+    )
     first = next(line for line in lines if line["system"] == "YetiRank")
     values = dict(zip(first["query_ids"], first["values"]["map"], strict=True))
     assert float(record.tables[0]["rows"][0][1]) == pytest.approx(
         100 * np.mean([values[q] for q in trained]), abs=0.006
     )
-    assert values.keys() - trained == {str(query) for query in fold.test.query_ids}
+    assert values.keys() == trained | tested
+
+
+def test_the_gap_of_files_that_number_their_queries_alike(tmp_path: Path) -> None:
+    """Query 1 of the training file and query 1 of the test file are different queries."""
+    study = EXPERIMENTS["tricks-gap"]
+    assert isinstance(study, GapStudy)
+    one = replace(study, systems=study.systems[:1], claims=())
+    for seed, name in enumerate(("train", "vali", "test")):
+        data = make_web_search(12, n_features=20, mean_length=20, seed=seed)
+        write_letor(data, tmp_path / f"{name}.txt")
+    settings = one.settings(data=tmp_path, trees=3, targets=("map",))
+    record = reproduce(one, settings, tmp_path / "run")
+    (stored,) = read_outcomes(tmp_path / "run" / "outcomes.jsonl")
+    assert len(stored.query_ids) == len(set(stored.query_ids)) == 24
+    halves = [np.nanmean(stored.values["map"][start : start + 12]) for start in (12, 0)]
+    assert stored.query_ids[0].startswith("test ")
+    assert stored.query_ids[12].startswith("train ")
+    assert [float(cell) for cell in record.tables[0]["rows"][0][1:3]] == pytest.approx(
+        [100 * half for half in halves], abs=0.006
+    )
+
+
+def test_papers_that_use_fold_1_read_fold_1(tmp_path: Path) -> None:
+    for number in (1, 2):
+        folder = tmp_path / f"Fold{number}"
+        folder.mkdir()
+        for seed, name in enumerate(("train", "vali", "test")):
+            data = make_web_search(6, n_features=20, mean_length=10, seed=seed)
+            write_letor(data, folder / f"{name}.txt")
+    for name, folds in [("tricks-table4", 1), ("stochasticrank-table2", 1), ("xendcg-table1", 2)]:
+        assert EXPERIMENTS[name].settings(data=tmp_path).budget.folds == folds
+        assert EXPERIMENTS[name].settings(data=tmp_path, folds=2).budget.folds == 2
 
 
 def test_a_larger_gap_is_a_larger_lead_on_the_training_queries() -> None:
@@ -550,6 +585,16 @@ def test_tuned_systems_store_their_trials(tmp_path: Path) -> None:
     assert [row[0] for row in record.tables[0]["rows"]] == ["LightGBM", "LambdaMART"]
     note = "2 searches with trials: 2 drawn at random, 0 guided by earlier ones."
     assert record.tables[0]["note"] == note
+    # The parameters themselves are kept with the outcomes, as in tables 27 to 30 of the paper.
+    stored = read_outcomes(tmp_path / "outcomes.jsonl")
+    parameters = {outcome.system: outcome.parameters for outcome in stored}
+    assert set(LIGHTGBM_SPACE) == set(parameters["LightGBM"])
+    assert 1e-3 <= parameters["LightGBM"]["learning_rate"] <= 1
+    rows = [
+        row for table in record.tables if "trials chose" in table["title"] for row in table["rows"]
+    ]
+    assert [row[:3] for row in rows] == [["LightGBM", "1", 0], ["LambdaMART", "1", 0]]
+    assert f"num_leaves {parameters['LightGBM']['num_leaves']}" in rows[0][3]
 
 
 def _entry(params: Mapping[str, Any], name: str) -> Any:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rankwright import RankingData, make_web_search, write_letor
+from rankwright.data.on_disk import is_on_disk
 from rankwright.data.reading import write_data
+from rankwright_lab.corruption import with_added_negatives
 from rankwright_lab.folds import Fold, count_folds, fold_files, folds_by_query, read_folds
 
 DATA = make_web_search(20, kind="short", n_features=20, mean_length=10, seed=1)
@@ -122,6 +125,22 @@ def test_columns_agree_where_the_last_features_are_zero_in_a_part(tmp_path: Path
         for fold in read_folds(tmp_path)
         for part in (fold.train, fold.valid, fold.test)
     } == {5}
+
+
+def test_folds_are_mapped_from_files(tmp_path: Path) -> None:
+    """The features of a data set that is larger than memory stay in a file, in every part of a fold."""
+    for name, part in zip(("train", "test"), PARTS, strict=False):
+        write_letor(part, tmp_path / f"{name}.txt")
+    for number, part in enumerate(PARTS, start=1):
+        write_letor(part, tmp_path / f"S{number}.txt")
+    folds = [next(read_folds(tmp_path))]
+    for path in tmp_path.glob("S*"):
+        path.unlink()
+    folds += read_folds(tmp_path)
+    for fold in folds:
+        for part in (fold.train, fold.valid, fold.test, with_added_negatives(fold.test, 0.5)):
+            assert is_on_disk(part.X)
+    np.testing.assert_array_equal(folds[1].test.X, PARTS[1].X)
 
 
 def test_paths_without_data(tmp_path: Path) -> None:

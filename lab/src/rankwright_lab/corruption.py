@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.on_disk import take_rows
 from rankwright.data.streams import Purpose, random_stream
 from rankwright.support import checks
 
@@ -119,7 +120,7 @@ def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> R
     labels = np.where(is_given, data.y[source], 0.0)
     fields = {name: values[source] for name, values in data.fields.items()}
     qid = np.repeat(data.query_ids, lengths)
-    return data.with_rows(data.X[source], labels, qid, weights, fields)
+    return data.with_rows(take_rows(data.X, source), labels, qid, weights, fields)
 
 
 def with_clicks(
@@ -192,7 +193,9 @@ def with_clicks(
     if data.weights is not None:
         weights = data.weights[source]
     fields = {name: values[source] for name, values in data.fields.items()}
-    return data.with_rows(data.X[source], labels, np.repeat(ids, lengths), weights, fields)
+    return data.with_rows(
+        take_rows(data.X, source), labels, np.repeat(ids, lengths), weights, fields
+    )
 
 
 def _each_query(data: RankingData) -> Iterator[tuple[int, int, int]]:

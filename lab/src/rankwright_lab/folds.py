@@ -10,12 +10,15 @@ Known layouts of LETOR folders, by their file names:
 - ``set1.train.txt, set1.valid.txt, set1.test.txt`` (Yahoo). The path ``FOLDER/set2`` names
   ``set2.train.txt`` and so on, and a folder without a set stands for its first set.
 
-All may end in ``.gz``. A single file, in any format of `rankwright.read_data`, is split by query.
+All may end in ``.gz``. Files of a folder are streamed: features go to temporary files of eight bytes a value, in the
+folder that ``TMPDIR`` names, and a model has the same bits as with features in memory. So Istella fits in 24 GB. A
+single file, in any format of `rankwright.read_data`, is read into memory and split by query.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankwright import RankingData, read_data, read_letor
+from rankwright import RankingData, read_data, stream_data
 
 _VALIDATION = ("vali", "valid", "validation")
 _PREFIXES = ("", "set1.", "set2.")
@@ -149,7 +152,7 @@ def _five_parts(folder: Path) -> _Layout | None:
         return None
 
     def folds() -> Iterator[Fold]:
-        parts = read_letor(files)
+        parts = _stream(files)
         for f in range(5):
             a, b, c, valid, test = (parts[(f + i) % 5] for i in range(5))
             yield Fold(str(f + 1), RankingData.concatenate([a, b, c]), valid, test)
@@ -189,8 +192,20 @@ def _single_fold(
 
 def _read_fold(files: list[Path], name: str) -> Iterator[Fold]:
     """Read a fold. Without a validation file a fifth of the training queries takes its place."""
-    train, *valid, test = read_letor(files)
+    train, *valid, test = _stream(files)
     if valid:
         yield Fold(name, train, valid[0], test)
     else:
         yield Fold(name, *train.split(0.2), test)
+
+
+def _stream(files: Sequence[Path]) -> list[RankingData]:
+    """Stream files, and give all of them the columns of the widest one: a file may lack its last features."""
+    parts = [stream_data(file) for file in files]
+    widest = max(parts, key=lambda part: len(part.feature_names))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r".*taken as 0 in all rows")
+        return [
+            part if part.X.shape[1] == widest.X.shape[1] else stream_data(file, reference=widest)
+            for file, part in zip(files, parts, strict=True)
+        ]

@@ -40,6 +40,8 @@ from rankwright_lab.diagnostics.rank_value import expected_rank_value
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_STEPS = 1e11  # of one query in `_rank_distribution`: about two minutes
+
 
 @dataclass(frozen=True, eq=False)
 class Directness:
@@ -211,6 +213,14 @@ def _rank_distribution(
             f"softrank is defined on metrics that add up over positions, and {target} does not; "
             "use stochasticrank(mu=0, sfa=False), which samples the expected metric."
         )
+    work = queries.sizes.astype(np.float64) ** 2 * np.minimum(queries.sizes, chain.depth)
+    longest = int(work.argmax())
+    if work[longest] > _MOST_STEPS:
+        raise ValueError(
+            f"query {queries.ids[longest]} has {queries.sizes[longest]} documents, and softrank's distribution of "
+            f"their ranks takes {work[longest]:.0e} steps, documents squared times places that count; use a metric "
+            "with a cutoff such as ndcg@10, or stochasticrank(mu=0, sfa=False), which samples the expected metric."
+        )
     surrogate = np.empty(queries.n_queries)
 
     def fill(q0: int, q1: int) -> None:
@@ -218,7 +228,6 @@ def _rank_distribution(
             q0, q1, queries.boundaries, z, chain, float(source.sigma), surrogate, stop_flag()
         )
 
-    work = queries.sizes.astype(np.float64) ** 2
     run_ranges(
         fill, even_ranges(work, available_threads(threads)), long=bool(work.sum() > LONG_WORK)
     )

@@ -263,6 +263,8 @@ class Experiment:
         Kind of the generated data; None if the experiment has data of its own.
     targets
         Metrics.
+    data_folds
+        How many folds of real data the paper uses, if it says so: the default there. None takes those of the budget.
     departs
         How the experiment differs from the paper's.
     """
@@ -275,6 +277,7 @@ class Experiment:
     quick: Budget
     kind: str | None = None
     targets: tuple[str, ...] = ()
+    data_folds: int | None = None
     departs: str = ""
 
     @property
@@ -327,6 +330,8 @@ class Experiment:
                 raise ValueError(
                     f"{data} has only {available} of {wanted} folds; leave folds out, or lower it."
                 )
+            if not wanted and self.data_folds is not None:
+                budget = replace(budget, folds=self.data_folds)
             budget = replace(
                 budget, queries=None, length=None, folds=min(budget.folds or available, available)
             )

@@ -196,6 +196,7 @@ class ComparisonStudy(Experiment):
             )
             notes[target].append(f"Chosen on validation queries for {name}: {times}")
         tables = [self._table(job, target, "; ".join(notes[target])) for target in targets]
+        tables += [table for target in targets for table in self._parameters(job, target)]
         stages = [trees for trees in self.along if trees <= settings.budget.trees]
         tables += [self._along(job, target, stages) for target in targets if stages]
         return Findings(tuple(tables), tuple(verdicts))
@@ -361,6 +362,20 @@ class ComparisonStudy(Experiment):
             if target in self.only.get(system.name, self.targets)
         ]
 
+    def _parameters(self, job: Job, target: str) -> list[Table]:
+        """Return a table of the parameters that trials chose, with a row for each system, fold and seed."""
+        names = set(self._names(job, target))
+        rows: list[list[Cell]] = []
+        for outcome in job.store.outcomes:
+            if outcome.target == target and outcome.system in names and outcome.parameters:
+                values = outcome.parameters.items()
+                text = ", ".join(f"{name} {_shown(value)}" for name, value in values)
+                rows.append([outcome.system, outcome.fold, outcome.seed, text])
+        if not rows:
+            return []
+        columns = ["system", "fold", "seed", "parameters"]
+        return [Table(f"Parameters that trials chose for {target}", columns, rows)]
+
     def _along(self, job: Job, target: str, stages: Sequence[int]) -> Table:
         """Return the values on validation queries by number of trees; a model of fewer trees keeps its last value."""
         rows: list[list[Cell]] = []
@@ -404,6 +419,11 @@ class ComparisonStudy(Experiment):
         ]
         columns += [f"paper, {name}" for name in self.published.columns]
         return Table(f"{target}, per cent", columns, rows, f"{note}." if note else "")
+
+
+def _shown(value: Any) -> str:
+    """Return a parameter with four digits, if it is a number with more."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _difference(row: PairedResult | None) -> list[Cell]:

@@ -14,6 +14,7 @@ from rankwright.report.page import Cell, Table
 from rankwright_lab.experiments.base import AGREES, CONTRADICTS, OPEN, Findings, Job, Verdict
 from rankwright_lab.experiments.claims import Claim, p_text
 from rankwright_lab.experiments.comparison_study import ComparisonStudy
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness import OutcomeStore
 
 Floats = NDArray[np.float64]
@@ -26,18 +27,11 @@ class GapStudy(ComparisonStudy):
 
     def run(self, job: Job) -> Findings:
         """Test each model on its training queries as well."""
-        trained: dict[str, set[str]] = {}
         for fold in job.settings.folds():
-            trained[fold.name] = {str(query) for query in fold.train.query_ids}
-            tested = RankingData.concatenate([fold.train, fold.test])
+            both = replace(fold, test=_both_sides(fold))
             for system in self.systems:
-                self._run_system(
-                    job,
-                    replace(fold, test=tested),
-                    self.conditions[0],
-                    system,
-                    range(job.settings.budget.seeds),
-                )
+                seeds = range(job.settings.budget.seeds)
+                self._run_system(job, both, self.conditions[0], system, seeds)
         targets = job.settings.targets or self.targets
         tables, verdicts = [], []
         for target in targets:
@@ -46,7 +40,7 @@ class GapStudy(ComparisonStudy):
                 for system in self.systems
                 if target in self.only.get(system.name, self.targets)
             ]
-            values = {name: _split(job.store, name, target, trained) for name in names}
+            values = {name: _split(job.store, name, target) for name in names}
             tables.append(self._gaps(target, values))
             verdicts += judge_gaps(
                 [claim for claim in self.claims if claim.target == target], values
@@ -75,16 +69,27 @@ class GapStudy(ComparisonStudy):
         )
 
 
-def _split(
-    store: OutcomeStore, system: str, target: str, trained: Mapping[str, set[str]]
-) -> tuple[Floats, Floats]:
+def _both_sides(fold: Fold) -> RankingData:
+    """Return the training and the test queries. Ids name the side, because files may number their queries alike."""
+    sides = []
+    for side, data in (("train", fold.train), ("test", fold.test)):
+        ids = np.array([f"{side} {query}" for query in data.query_ids])
+        qid = np.repeat(ids, data.group)
+        sides.append(data.with_rows(data.X, data.y, qid, data.weights, data.fields))
+    return RankingData.concatenate(sides)
+
+
+def _split(store: OutcomeStore, system: str, target: str) -> tuple[Floats, Floats]:
     """Return values per training query and per test query, averaged over seeds and over folds."""
-    sums: tuple[dict[str, list[float]], dict[str, list[float]]] = ({}, {})
+    sums: dict[str, list[float]] = {}
     for outcome in store.outcomes:
-        if (outcome.system, outcome.target) == (system, target) and outcome.fold in trained:
+        if (outcome.system, outcome.target) == (system, target):
             for query, value in zip(outcome.query_ids, outcome.values[target], strict=True):
-                sums[query not in trained[outcome.fold]].setdefault(query, []).append(value)
-    train, test = (np.array([np.mean(side[query]) for query in sorted(side)]) for side in sums)
+                sums.setdefault(query, []).append(value)
+    train, test = (
+        np.array([np.mean(sums[query]) for query in sorted(sums) if query.startswith(side)])
+        for side in ("train ", "test ")
+    )
     return train, test
 
 

@@ -224,6 +224,7 @@ TABLE2 = ComparisonStudy(
     full=Budget(seeds=3, trees=300, queries=1000, folds=3, trials=30),
     quick=Budget(seeds=1, trees=60, queries=150, length=30, folds=1, trials=3),
     kind="web",
+    data_folds=1,  # Fold 1 of the MSLR data
     targets=("ndcg@5", "mrr"),
     systems=METHODS,
     only={"LambdaLoss": ("ndcg@5",), "E-LambdaLoss": ("ndcg@5",)},
@@ -257,6 +258,7 @@ TABLE3 = ComparisonStudy(
     full=Budget(seeds=3, trees=300, queries=1000, folds=3, trials=30),
     quick=Budget(seeds=1, trees=60, queries=150, length=30, folds=1, trials=3),
     kind="web",
+    data_folds=1,  # Fold 1 of the MSLR data
     targets=("ndcg@5",),
     conditions=_FEATURES,
     spaces={

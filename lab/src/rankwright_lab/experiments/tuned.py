@@ -42,14 +42,18 @@ class TunedSystem:
     identity
         Plain values that say what is searched, and how.
     search
-        Return the system with the chosen parameters; and how many trials were drawn at random and how many were
-        guided, in words.
+        Return the system with the chosen parameters; these parameters; and how many trials were drawn at random and
+        how many were guided, in words.
     """
 
     by_metric = True
 
     def __init__(
-        self, name: str, system: System, identity: Any, search: Callable[[], tuple[System, str]]
+        self,
+        name: str,
+        system: System,
+        identity: Any,
+        search: Callable[[], tuple[System, dict[str, Any], str]],
     ) -> None:
         self.name = name
         self.identity = identity
@@ -57,7 +61,7 @@ class TunedSystem:
         self._search = search
 
     @cached_property
-    def _found(self) -> tuple[System, str]:
+    def _found(self) -> tuple[System, dict[str, Any], str]:
         return self._search()
 
     @property
@@ -66,9 +70,14 @@ class TunedSystem:
         return self._found[0]
 
     @property
+    def chosen(self) -> dict[str, Any]:
+        """The chosen parameters by name."""
+        return self._found[1]
+
+    @property
     def selection(self) -> str:
         """How many trials were drawn at random and how many were guided, in words."""
-        return self._found[1]
+        return self._found[2]
 
     def prepare(self) -> None:
         """Run the search, or read its result."""
@@ -124,11 +133,11 @@ def tune_on_fold(
     study = job.store.path.with_name("trials") / f"{file}.log"
     work: dict[str, Any] = {"trees": budget.trees, "study": study, "threads": job.settings.threads}
 
-    def search() -> tuple[System, str]:
+    def search() -> tuple[System, dict[str, Any], str]:
         tuning = tune_system(make_system, space, [fold], target=target, **options, **work)
         if tuning.interrupted:  # fewer trials than asked for must not decide; the study resumes
             raise KeyboardInterrupt
-        return make_system(tuning.best), tuning.origins()
+        return make_system(tuning.best), dict(tuning.best), tuning.origins()
 
     identity = [
         identity_of(system),

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,8 @@ class Outcome:
         Identifies the outcome by its content; see `outcome_key`.
     selection
         How the parameters were chosen, in words, if they were.
+    parameters
+        The parameters that were chosen, if they were.
     """
 
     data: str
@@ -62,6 +65,7 @@ class Outcome:
     recipe: str = ""
     key: str = ""
     selection: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
 
 
 class OutcomeStore:

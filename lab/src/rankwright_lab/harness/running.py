@@ -192,6 +192,7 @@ def _outcomes(
             gradient_seconds=getattr(model, "gradient_seconds", None),
             curve=curve,
             selection=getattr(system, "selection", ""),
+            parameters=getattr(system, "chosen", {}),
         )
 
 

@@ -77,6 +77,7 @@ class System(Protocol):
     - ``identity``: plain values that say what is trained, without the name; see `outcome_key`.
     - ``prepare``: called before the training and not timed, such as a search of parameters.
     - ``selection``: how the parameters were chosen, in words, once the system is prepared.
+    - ``chosen``: these parameters by name, as values that JSON can hold.
     """
 
     @property
