@@ -107,7 +107,8 @@ class Grower:
             leaf = 2 * leaf + (self._codes[0][column] > last_code)
         if not splits:
             return None
-        sums = [np.bincount(leaf, values, 1 << len(splits)) for values in (g, h)]
+        n_leaves = 1 << len(splits)
+        sums = [np.bincount(leaf, values, n_leaves).astype(np.float64) for values in (g, h)]
         self._trees.append(_Tree(splits, sums, self._ridge, self._bins, self._codes))
         return self._trees[-1]
 
@@ -196,7 +197,7 @@ def _score(g: Floats, h: Floats, leaf: NDArray[np.int64], n_leaves: int, ridge: 
     return float(np.sum(np.divide(grad**2, curvature, out=grad**2 * 0, where=curvature > 0)))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def best_split(
     codes: Any, g: Any, h: Any, leaf: Any, n_leaves: int, columns: Any, n_codes: Any, ridge: float
 ) -> tuple[int, int, float]:
