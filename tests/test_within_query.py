@@ -44,6 +44,7 @@ def expected_features(values: list[float]) -> dict[str, list[float]]:
         rows["share"].append(math.nan if missing else x / size if size else 0.0)
         rows["mean"].append(math.nan if missing else mean)
         rows["max"].append(math.nan if missing else max(known))
+        rows["rrf"].append(1 / (60 + rows["rank"][-1]))
     return rows
 
 
@@ -56,18 +57,19 @@ def features(X: Any, group: list[int], option: Any = ALL) -> Any:
 def test_values_worked_by_hand():
     # mean (1 + 4 + 4 + 7) / 4 = 4, variance (9 + 0 + 0 + 9) / 4 = 4.5, sum 16
     X = np.array([[1.0], [4.0], [np.nan], [4.0], [7.0]])
-    rank, z, gap, share, mean, highest = features(X, [5])[:, 1:].T
+    rank, z, gap, share, mean, highest, rrf = features(X, [5])[:, 1:].T
     np.testing.assert_array_equal(rank, [4, 2.5, np.nan, 2.5, 1])
     np.testing.assert_allclose(z, [-3 / 4.5**0.5, 0, np.nan, 0, 3 / 4.5**0.5], rtol=1e-7)
     np.testing.assert_array_equal(gap, [6, 3, np.nan, 3, 0])
     np.testing.assert_array_equal(share, [1 / 16, 4 / 16, np.nan, 4 / 16, 7 / 16])
     np.testing.assert_array_equal(mean, [4, 4, np.nan, 4, 4])
     np.testing.assert_array_equal(highest, [7, 7, np.nan, 7, 7])
+    np.testing.assert_allclose(rrf, [1 / 64, 1 / 62.5, np.nan, 1 / 62.5, 1 / 61], rtol=1e-7)
 
 
 def test_a_query_of_one_document_and_one_without_a_value_are_defined():
     found = features(np.array([[-3.0], [np.nan]]), [1, 1])[:, 1:]
-    np.testing.assert_array_equal(found, [[1, 0, 0, -1, -3, -3], [np.nan] * 6])
+    np.testing.assert_array_equal(found, [[1, 0, 0, -1, -3, -3, np.float32(1 / 61)], [np.nan] * 7])
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_training_is_that_on_columns_made_beforehand(ranker):
         return rw.RankingData(X, data.y, qid=data.qid)
 
     assert ranker.model_.feature_names == [*TRAIN.feature_names, *read_recipe(ALL, TRAIN).names]
-    assert len(ranker.feature_importances_) == 7 * 20
+    assert len(ranker.feature_importances_) == (1 + len(ALL)) * 20
     assert ranker.n_features_in_ == 20
     # Rows are sorted by all their columns, so both see them in another order: an objective that does not mind.
     plain = {"objective": "queryrmse", "subsample": 1.0, "colsample": 1.0}
@@ -419,7 +421,7 @@ def test_the_command_line_trains_and_scores_with_them(tmp_path):
 def test_explanations_and_importances_follow_the_features(ranker):
     why = ranker.explain(TEST.X, 3, 7, group=TEST.group)
     assert why.difference == ranker.explain(TEST, 3, 7).difference
-    assert len(why.features) == 7 * 20
+    assert len(why.features) == (1 + len(ALL)) * 20
     with pytest.raises(ValueError, match="pass qid="):
         ranker.explain(TEST.X, 3, 7)
     # A model that sees a column by its rank alone: shuffling the column moves the ranks with it.
@@ -433,6 +435,6 @@ def test_explanations_and_importances_follow_the_features(ranker):
 
 def test_a_tree_looks_at_a_smaller_share_of_more_columns(ranker):
     assert quick().fit(TRAIN).colsample_ == 0.7
-    assert ranker.colsample_ == pytest.approx(0.7 / 7**0.6)
+    assert ranker.colsample_ == pytest.approx(0.7 / (1 + len(ALL)) ** 0.6)
     assert quick(within_query="rank").fit(TRAIN).colsample_ == pytest.approx(0.7 / 2**0.6)
     assert quick(within_query="rank", colsample=0.9).fit(TRAIN).colsample_ == 0.9

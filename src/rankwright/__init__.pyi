@@ -1,6 +1,7 @@
 from . import metrics as metrics
 from . import objectives as objectives
 from .charts.evaluations import plot_comparison as plot_comparison
+from .charts.evaluations import plot_learning_curve as plot_learning_curve
 from .charts.evaluations import plot_queries as plot_queries
 from .charts.evaluations import plot_reliability as plot_reliability
 from .charts.features import plot_explanation as plot_explanation
@@ -21,6 +22,7 @@ from .clicks.propensities import estimate_propensities as estimate_propensities
 from .clicks.reading import read_clicks as read_clicks
 from .clicks.simulation import simulate_clicks as simulate_clicks
 from .cluster.options import Cluster as Cluster
+from .data.combining import combine as combine
 from .data.dataset import RankingData as RankingData
 from .data.formats.letor import read_letor as read_letor
 from .data.formats.letor import write_letor as write_letor
@@ -35,11 +37,16 @@ from .data.trec import write_qrels as write_qrels
 from .data.trec import write_trec_run as write_trec_run
 from .evaluation.comparison import Comparison as Comparison
 from .evaluation.comparison import compare as compare
+from .evaluation.learning_curve import LearningCurve as LearningCurve
+from .evaluation.learning_curve import learning_curve as learning_curve
 from .evaluation.per_query import Evaluation as Evaluation
 from .evaluation.per_query import evaluate as evaluate
 from .evaluation.permutation import PermutationImportance as PermutationImportance
 from .evaluation.reliability import Reliability as Reliability
 from .evaluation.reliability import reliability as reliability
+from .evaluation.systems import column as column
+from .evaluation.systems import linear as linear
+from .evaluation.systems import rrf as rrf
 from .explanation import Explanation as Explanation
 from .exporting import export as export
 from .metrics import Metric as Metric

@@ -44,9 +44,9 @@ class Ranker(FittedRanker):
         The library that grows the trees: ``"lightgbm"``, or ``"xgboost"`` (the extra ``xgboost``), which also trains on
         several machines. XGBoost bounds leaves by curvature: ``min_child_samples`` counts rows of mean curvature.
     within_query
-        Features within the query, added to the columns: any of ``"rank"``, ``"z"``, ``"gap"``, ``"share"``, ``"mean"``
-        and ``"max"`` for all columns, or a dict of them by column; see `rankwright.WithinQuery`. The model then scores
-        all documents of a query together, so ``predict`` needs ``qid``.
+        Features within the query, added to the columns: any of ``"rank"``, ``"z"``, ``"gap"``, ``"share"``, ``"mean"``,
+        ``"max"`` and ``"rrf"`` for all columns, or a dict of them by column; see `rankwright.WithinQuery`. The model
+        then scores all documents of a query together, so ``predict`` needs ``qid``.
     n_estimators
         Number of trees.
     learning_rate

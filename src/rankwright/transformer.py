@@ -26,6 +26,7 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     - ``gap``: max - x.
     - ``share``: x / sum of |x|, or 0 if all are 0.
     - ``mean``, ``max``: the level of the query.
+    - ``rrf``: 1 / (60 + rank), the term of reciprocal rank fusion.
 
     Missing values are left out and stay missing. Values are rounded to 32 bits, and do not depend on
     the order of rows. `Ranker` has the same features as its parameter ``within_query``, and keeps

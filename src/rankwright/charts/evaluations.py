@@ -22,6 +22,7 @@ from rankwright.charts.theme import NOTEBOOK, Style, require
 
 if TYPE_CHECKING:
     from rankwright.evaluation.comparison import Comparison
+    from rankwright.evaluation.learning_curve import LearningCurve
     from rankwright.evaluation.per_query import Evaluation
     from rankwright.evaluation.reliability import Reliability
 
@@ -182,6 +183,57 @@ def _queries_of_two(first: Evaluation, second: Evaluation, names: list[str], met
         diagonal.encode(x=x, y=y),
         points.encode(x=x, y=y, tooltip=tooltip(["query"], numbers, titles)),
     ).properties(width=360, height=360)
+
+
+def plot_learning_curve(curve: LearningCurve, metric: str | None = None) -> Any:
+    """Draw quality by number of judged queries, with intervals, for each system.
+
+    Parameters
+    ----------
+    curve
+        The result of `learning_curve`.
+    metric
+        Which of the metrics; by default the first.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.make_web_search(20, kind="short", n_features=20, seed=1)
+    >>> curve = rw.learning_curve(rw.column(data.feature_names[4]), data, [5, 10], repeats=2)
+    >>> type(plot_learning_curve(curve)).__name__
+    'LayerChart'
+    """
+    alt = require("altair")
+    metric = check_choice(metric, list(dict.fromkeys(point.metric for point in curve.points)))
+    rows = [
+        {
+            "system": point.system,
+            "queries": point.n_queries,
+            "mean": point.mean,
+            "low": point.low,
+            "high": point.high,
+        }
+        for point in curve.points
+        if point.metric == metric
+    ]
+    systems = list(dict.fromkeys(row["system"] for row in rows))
+    x = alt.X(
+        "queries:Q",
+        title="judged queries",
+        axis=NOTEBOOK.axis(tickMinStep=1),
+        scale=alt.Scale(zero=False, padding=12),
+    )
+    y = alt.Y("low:Q", title=metric, axis=NOTEBOOK.axis(), scale=alt.Scale(zero=False))
+    colour = series_colour("system", systems, NOTEBOOK)
+    base = chart_of(rows).encode(x=x, color=colour)
+    intervals = base.mark_rule(strokeWidth=3, opacity=0.35, strokeCap="round")
+    lines = base.mark_line(strokeWidth=2).encode(y="mean:Q")
+    numbers = {"mean": ".4f", "low": ".4f", "high": ".4f"}
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        y="mean:Q", tooltip=tooltip(["system", "queries"], numbers)
+    )
+    layers = (intervals.encode(y=y, y2="high:Q"), lines, points)
+    return alt.layer(*layers).properties(height=300, **NOTEBOOK.size)
 
 
 def plot_reliability(*curves: Reliability, names: Sequence[str] | None = None) -> Any:

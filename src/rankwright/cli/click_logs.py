@@ -47,7 +47,7 @@ def read_log(path: Path, columns: list[str] | None) -> ClickLog:
 
 
 def evaluate_from_clicks(
-    system: Path,
+    system: str,
     data: DataFile,
     log: ClickLog,
     *,
@@ -59,7 +59,8 @@ def evaluate_from_clicks(
     """Estimate metrics of a system from a click log."""
     import rankwright as rw
 
-    scores, rows = scoring.score_system(system, data, document=document, labelled=False)
+    systems = scoring.Systems([system], data)
+    scores, rows = systems.score(system, document=document, labelled=False)
     # The estimators need the score of each shown document, so the log is joined with the data.
     log = _attached(log, rows, document)
     curve = _propensities(log, propensity)

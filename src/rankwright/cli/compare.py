@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from rankwright.cli import options, scoring
-from rankwright.cli.reading import DataFile
+from rankwright.cli.reading import DataFile, training_queries
 from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -21,12 +21,13 @@ _ROUNDING = 1e-12  # smaller changes of a metric are not listed
 @options.with_groups
 def compare(
     paths: Annotated[
-        list[Path],
+        list[str],
         Argument(
-            metavar="RUN RUN... DATA",
-            help="The baseline, one or more systems (run folders, saved models or TREC run files), and the data.",
+            metavar="SYSTEM SYSTEM... DATA",
+            help=f"The baseline, one or more systems ({scoring.SYSTEMS}), and the data.",
         ),
     ],
+    train: options.TrainingQueries = None,
     metrics: options.Metrics = "ndcg@10 map",
     test: Annotated[
         Literal["fisher", "t", "wilcoxon"], Option(help="Paired test that decides on significance.")
@@ -44,7 +45,7 @@ def compare(
     """Compare systems with the first one, the baseline.
 
     Shows paired tests over queries, corrected for the number of systems (Holm), wins and losses, and the queries that
-    changed most by the first metric.
+    changed most by the first metric. The names of columns are those of any run among the systems.
 
     Example: rankwright compare old-run new-run test.txt --metrics "ndcg@10 map" --test fisher
     """
@@ -57,11 +58,13 @@ def compare(
     metric_names = options.split_metrics(metrics)
     main_metric = metric_names[0]
     # The systems share the file, which is then read once for all models with the same columns.
-    data = DataFile(data_path, reading)
-    names = system_names(systems)
+    data = DataFile(Path(data_path), reading)
+    names = system_names(list(map(Path, systems)))
+    opened = scoring.Systems(
+        systems, data, train=training_queries(train, reading), metric=main_metric
+    )
     results = [
-        scoring.evaluate_system(path, data, metrics=metric_names, ties=ties, empty=empty)
-        for path in systems
+        opened.evaluate(system, metrics=metric_names, ties=ties, empty=empty) for system in systems
     ]
     comparison = rw.compare(*results, names=names, metrics=metric_names, test=test, seed=seed)
     # Means hide which queries win or lose, so the largest changes are listed too.

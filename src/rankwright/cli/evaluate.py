@@ -9,15 +9,13 @@ import typer
 from typer import Argument, Option
 
 from rankwright.cli import click_logs, completion, options, scoring
-from rankwright.cli.reading import DataFile
+from rankwright.cli.reading import DataFile, training_queries
 from rankwright.cli.terminal import echo
 
 
 @options.with_groups
 def evaluate(
-    system: Annotated[
-        Path, Argument(metavar="RUN", help="Run folder, saved model or TREC run file.")
-    ],
+    system: Annotated[str, Argument(metavar="SYSTEM", help=f"One of {scoring.SYSTEMS}.")],
     data: Annotated[
         Path,
         Argument(metavar="DATA", help="LETOR, Parquet or CSV; for a run file also TREC qrels."),
@@ -55,11 +53,12 @@ def evaluate(
         float | None, Option(help="With --clicks: smallest propensity to divide by [0].")
     ] = None,
     log_column: click_logs.Columns = None,
+    train: options.TrainingQueries = None,
     json: options.AsJson = False,
     *,
     reading: options.Reading,
 ) -> None:
-    """Evaluate a run, a saved model or a TREC run file.
+    """Evaluate a run, a saved model, a TREC run file, a column, or a fusion of columns.
 
     Data is read like the run's training data, unless you give other options. In a TREC run file the documents of a
     data set are QID-1, QID-2, ... in the order of its rows; missing documents are ranked last. With qrels, only the
@@ -97,7 +96,10 @@ def evaluate(
         raise typer.BadParameter("--propensity, --document, --clip and --log-column need --clicks.")
     # From here on, the ranking is evaluated by labels.
     names = options.split_metrics(metrics or ["ndcg@10 map mrr"])
-    result = scoring.evaluate_system(system, file, metrics=names, ties=ties, empty=empty)
+    opened = scoring.Systems(
+        [system], file, train=training_queries(train, reading), metric=names[0]
+    )
+    result = opened.evaluate(system, metrics=names, ties=ties, empty=empty)
     # JSON has only text as keys.
     ids = [str(qid) for qid in result.query_ids.tolist()]
     values = {name: result.per_query[name].tolist() for name in names}

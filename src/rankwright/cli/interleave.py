@@ -177,10 +177,10 @@ def _make_lists(
     from rankwright.data.queries import plain_ids
     from rankwright.data.reading import write_table
 
-    system_a, system_b, data = paths
-    file = DataFile(data, reading)
-    scores_a, rows = scoring.score_system(system_a, file, document=document, labelled=False)
-    scores_b, _ = scoring.score_system(system_b, file, document=document, labelled=False)
+    system_a, system_b, data = map(str, paths)
+    systems = scoring.Systems([system_a, system_b], DataFile(Path(data), reading))
+    scores_a, rows = systems.score(system_a, document=document, labelled=False)
+    scores_b, _ = systems.score(system_b, document=document, labelled=False)
     names = document_names(rows) if document is None else plain_ids(rows.fields[document])
 
     def ranking(scores: Any, start: int, end: int) -> list[Any]:

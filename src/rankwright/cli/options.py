@@ -93,6 +93,12 @@ FeatureSetFile = Annotated[
         "their order.",
     ),
 ]
+TrainingQueries = Annotated[
+    Path | None,
+    Option(
+        "--train", metavar="DATA", help="Training queries, for the weights of linear:bm25,dense."
+    ),
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show errors and warnings only.")]
 
@@ -149,7 +155,7 @@ RANKER_OPTIONS: dict[str, Any] = {
         str | None,
         Option(
             metavar="KINDS",
-            help="Features within the query to add: rank, z, gap, share, mean, max.",
+            help="Features within the query to add: rank, z, gap, share, mean, max, rrf.",
         ),
     ],
     "n_estimators": Trees,

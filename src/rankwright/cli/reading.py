@@ -70,6 +70,11 @@ class DataFile:
                 raise no_column(self.path, name, option)
 
 
+def training_queries(path: Path | None, reading: Given) -> DataFile | None:
+    """Return the file of --train, which is read like the data."""
+    return None if path is None else DataFile(path, reading)
+
+
 def no_column(path: Path, name: str, argument: str) -> ArgumentError:
     """Return an error about a column that a file does not have."""
     problem = f"{path} has no column {name!r};"

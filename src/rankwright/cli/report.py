@@ -9,15 +9,16 @@ from typing import Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from rankwright.cli import extras, options
-from rankwright.cli.reading import DataFile, Trained
+from rankwright.cli import extras, options, scoring
+from rankwright.cli.reading import DataFile, Trained, training_queries
 from rankwright.cli.terminal import echo, typed_command
 
 
 @options.with_groups
 def report(
     runs: Annotated[
-        list[Path], Argument(metavar="RUN...", help="Run folders, the baseline first.")
+        list[str],
+        Argument(metavar="SYSTEM...", help=f"The baseline, and more systems: {scoring.REPORTED}."),
     ],
     data: Annotated[
         Path | None, Option(metavar="TEST", help="Test data of runs: LETOR, Parquet or CSV.")
@@ -39,11 +40,12 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, Option(help="Title of the page.")] = None,
+    train: options.TrainingQueries = None,
     quiet: options.Quiet = False,
     *,
     reading: options.Reading,
 ) -> None:
-    """Write a page about runs.
+    """Write a page about runs and other systems.
 
     The page works offline, to read and to share. It shows learning curves, means with significance, each query with
     both rankings side by side, metrics by kind of query, scores and ties, features, times and the provenance of the
@@ -60,12 +62,23 @@ def report(
     extras.require_report()
     metric_names = None if metrics is None else options.split_metrics(metrics)
     if data is None:
-        raise typer.BadParameter("runs are reported on test data; give it with --data.")
-    opened = [Run.open(path) for path in runs]
-    # All runs are reported on the same rows, read by the options of the first.
-    baseline = Trained(opened[0].ranker, opened[0].reading)
-    test = baseline.rows(DataFile(data, reading))
-    page = run_report(opened, test, metrics=metric_names, title=title, data_name=data.name)
+        raise typer.BadParameter("systems are reported on test data; give it with --data.")
+    opened = {text: Run.open(text) for text in runs if scoring.is_model(text)}
+    file = DataFile(data, reading)
+    main_metric = (metric_names or ["ndcg@10"])[0]
+    systems = scoring.Systems(
+        runs, file, train=training_queries(train, reading), metric=main_metric
+    )
+    # All systems are reported on the same rows, read by the options of the first run.
+    if opened:
+        baseline = next(iter(opened.values()))
+        features = baseline.ranker.columns_.feature_names
+        more = [name for name in systems.columns(runs) if name not in features]
+        test = Trained(baseline.ranker, baseline.reading).rows(file, fields=more)
+    else:
+        test = systems.rows(file, runs)
+    reported = [opened[text] if text in opened else systems.fitted(text) for text in runs]
+    page = run_report(reported, test, metrics=metric_names, title=title, data_name=data.name)
     save_page(replace(page, command=typed_command()), target, form, png)
     if not quiet:
         echo(f"wrote {target}")

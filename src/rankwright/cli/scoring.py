@@ -1,52 +1,156 @@
-"""Score and evaluate a run folder, a saved model or a TREC run file on a data file."""
+"""Score and evaluate systems on a data file: run folders, saved models, TREC run files, columns and their fusions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankwright.cli.reading import DataFile, load_trained, no_column
+import typer
+
+from rankwright.cli.options import Given
+from rankwright.cli.reading import DataFile, Trained, load_trained, no_column
+from rankwright.support.checks import ArgumentError
 
 if TYPE_CHECKING:
     from rankwright import Evaluation, RankingData
-    from rankwright.data.trec import TrecRun
+
+# How a command shows the systems that it takes.
+_OTHERS = "TREC run files, column:bm25, rrf:bm25,dense or linear:bm25,dense"
+SYSTEMS = f"run folders, saved models, {_OTHERS}"
+REPORTED = f"run folders, {_OTHERS}"
+# Options of a run by which the rows of other systems are read too. Its features do not matter to them.
+_SHARED = ("label", "qid", "weight", "docid", "query_text", "zero_based")
 
 
-def evaluate_system(system: Path, data: DataFile, **options: Any) -> Evaluation:
-    """Evaluate a system on a data set or on TREC qrels; ``options`` are the options of `evaluate`."""
-    import rankwright as rw
+class Systems:
+    """The systems of a command, and the data that they are scored on.
 
-    # Qrels have no features, so only a run file can be evaluated with them.
-    if not _is_model(system) and _is_qrels(data.path):
-        scores, labels, qid = rw.align(rw.read_trec_run(system), rw.read_qrels(data.path))
-        return rw.evaluate(scores, labels, qid=qid, **options)
-    scores, rows = score_system(system, data)
-    return rw.evaluate(scores, rows.labels, qid=rows.qid, weights=rows.weights, **options)
+    Systems without a model take the names of columns, such as label and qid, from the first run among them.
+
+    Parameters
+    ----------
+    texts
+        The systems as the user wrote them.
+    data
+        The data.
+    train
+        Training queries for the weights of ``linear:``.
+    metric
+        The metric that these weights maximise.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        data: DataFile,
+        *,
+        train: DataFile | None = None,
+        metric: str = "ndcg@10",
+    ) -> None:
+        self.data = data
+        self._train = train
+        self._metric = metric
+        self._models: dict[str, Trained] = {
+            text: load_trained(Path(text)) for text in texts if is_model(text)
+        }
+        self._others = {text: self._open(text) for text in texts if text not in self._models}
+
+    def evaluate(self, text: str, **options: Any) -> Evaluation:
+        """Evaluate a system on the data or on TREC qrels; ``options`` are the options of `rankwright.evaluate`."""
+        import rankwright as rw
+
+        # Qrels have no features, so only a run file can be evaluated with them.
+        system = self._others.get(text)
+        if hasattr(system, "run") and _is_qrels(self.data.path):
+            scores, labels, qid = rw.align(system.run, rw.read_qrels(self.data.path))
+            return rw.evaluate(scores, labels, qid=qid, **options)
+        scores, rows = self.score(text)
+        return rw.evaluate(scores, rows.labels, qid=rows.qid, weights=rows.weights, **options)
+
+    def score(
+        self, text: str, *, document: str | None = None, **reading: Any
+    ) -> tuple[Any, RankingData]:
+        """Return the scores of a system and the rows of the data, with the column ``document`` as a field."""
+        fields = [] if document is None else [document]
+        if text in self._models:
+            model = self._models[text]
+            rows = model.rows(self.data, fields=fields, **reading)
+            scores = model.ranker.predict(rows)
+        else:
+            rows = self.rows(self.data, [text], fields, **reading)
+            scores = self.fitted(text).predict(rows)
+        if document is not None and document not in rows.fields:
+            raise no_column(self.data.path, document, "document")
+        return scores, rows
+
+    def fitted(self, text: str) -> Any:
+        """Return a system without a model; weights of ``linear:`` are chosen on the training queries."""
+        system = self._others[text]
+        if getattr(system, "weights_", ()) is not None:
+            return system
+        if self._train is None:
+            weights = text.replace(",", "=1,") + "=1"
+            raise typer.BadParameter(
+                f"{text} needs training queries for its weights; give them with --train, or write "
+                f"the weights: {weights}."
+            )
+        return system.fit(self.rows(self._train, [text]))
+
+    def rows(
+        self, file: DataFile, texts: Sequence[str], fields: Sequence[str] = (), **reading: Any
+    ) -> RankingData:
+        """Read the rows of a file with the columns that systems without a model rank by."""
+        from rankwright.data.formats import format_of
+
+        shared = {name: value for name, value in self.reading.items() if name in _SHARED}
+        if reading.get("labelled") is False:
+            shared.pop("weight", None)
+        columns = self.columns(texts)
+        # The columns of LETOR text have no names, so all features are read.
+        has_names = format_of(file.path).has_columns
+        wanted = [*fields, *columns] if has_names else list(fields)
+        try:
+            return file.read(
+                **shared | reading, fields=wanted, features=bool(columns) and not has_names
+            )
+        except ArgumentError as error:
+            # The name of the column is part of a system, not of an option.
+            if error.argument != "fields":
+                raise
+            raise ValueError(error.problem) from None
+
+    def columns(self, texts: Sequence[str]) -> list[str]:
+        """Return the columns that systems without a model rank by."""
+        names: list[str] = []
+        for text in texts:
+            names += getattr(self._others.get(text), "columns", ())
+        return list(dict.fromkeys(names))
+
+    @property
+    def reading(self) -> Given:
+        """Options by which the first run among the systems read its training data."""
+        for model in self._models.values():
+            return model.reading
+        return {}
+
+    def _open(self, text: str) -> Any:
+        """Read a system without a model."""
+        import rankwright as rw
+        from rankwright.evaluation.systems import RunFile, read_system
+
+        system = read_system(text, self._metric)
+        if system is not None:
+            return system
+        if ":" in text and not Path(text).exists():
+            raise typer.BadParameter(f"{text}: there is no file of this name; give {SYSTEMS}.")
+        return RunFile(rw.read_trec_run(text), Path(text).name)
 
 
-def score_system(
-    system: Path, data: DataFile, *, document: str | None = None, **reading: Any
-) -> tuple[Any, RankingData]:
-    """Return the scores of a system and the rows of the data, with the column ``document`` as a field."""
-    import rankwright as rw
-
-    fields = [] if document is None else [document]
-    if _is_model(system):
-        model = load_trained(system)
-        rows = model.rows(data, fields=fields, **reading)
-        scores = model.ranker.predict(rows)
-    else:
-        run = rw.read_trec_run(system)
-        # The scores are in the run, so the features need not be read.
-        rows = data.read(**reading, fields=fields, features=False)
-        scores = _scores_in_run(run, rows, data.path)
-    if document is not None and document not in rows.fields:
-        raise no_column(data.path, document, "document")
-    return scores, rows
-
-
-def _is_model(system: Path) -> bool:
-    return system.is_dir() or system.suffix == ".zip"
+def is_model(text: str) -> bool:
+    """Return True if a system is a run folder or a saved model."""
+    path = Path(text)
+    return path.is_dir() or path.suffix == ".zip"
 
 
 def _is_qrels(path: Path) -> bool:
@@ -65,33 +169,3 @@ def _is_qrels(path: Path) -> bool:
         return False
     words = read_text(path).split(b"\n", 1)[0].split()
     return len(words) == 4 and not words[1].startswith(b"qid:")
-
-
-def _scores_in_run(run: TrecRun, data: RankingData, source: Path) -> Any:
-    """Look up the scores of the data's rows in a run; documents that it did not retrieve come last."""
-    import numpy as np
-
-    from rankwright.data.documents import document_names, numbered_names
-
-    row_of = _row_numbers(data, document_names(data))
-    if (run.qid[0], run.docno[0]) not in row_of:
-        # The run may name the documents by their rows although the data has ids.
-        row_of = _row_numbers(data, numbered_names(data))
-    scores = np.full(data.n_rows, np.nan)
-    retrieved = zip(run.qid.tolist(), run.docno.tolist(), run.score.tolist(), strict=True)
-    for qid, docno, score in retrieved:
-        if (qid, docno) not in row_of:
-            raise ValueError(
-                f"{source} has no document {docno!r} of query {qid!r}, and the run {run.tag!r} retrieved it. "
-                "The run must name the documents as `predict` does: by their ids (--docid), or QID-1, QID-2, ... in "
-                "the order of the rows."
-            )
-        scores[row_of[qid, docno]] = score
-    # Any score below the others does; this is the largest such score.
-    last = np.nextafter(np.nanmin(scores), -np.inf)
-    return np.where(np.isnan(scores), last, scores)
-
-
-def _row_numbers(data: RankingData, names: list[str]) -> dict[tuple[str, str], int]:
-    queries = map(str, data.qid.tolist())
-    return {pair: row for row, pair in enumerate(zip(queries, names, strict=True))}

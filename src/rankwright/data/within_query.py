@@ -10,6 +10,7 @@ query, missing values left out:
     share   x / sum of |x|; 0 if all are 0
     mean    the mean of the query, the same for all its documents
     max     the maximum, likewise
+    rrf     1 / (60 + rank), the term of reciprocal rank fusion
 
 A missing value stays missing. A query of one document has rank 1, z 0, gap 0 and the share of its sign.
 """
@@ -30,7 +31,8 @@ from rankwright.data.matrices import Matrix, is_sparse
 from rankwright.data.on_disk import BLOCK_BYTES, is_on_disk, write_rows
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 
-KINDS = ("rank", "z", "gap", "share", "mean", "max")  # in the order of the kernel
+KINDS = ("rank", "z", "gap", "share", "mean", "max", "rrf")  # in the order of the kernel
+RRF_OFFSET = 60  # the constant of reciprocal rank fusion
 _VALUES_PER_THREAD = 200_000  # to sort fewer values takes less time than to start a thread
 _ROWS_AT_ONCE = 65_536
 _MOST_OF_SPARSE = 1000  # columns added to sparse data, because they are dense
@@ -191,6 +193,22 @@ class Recipe:
         shifted = np.where(targets < 0, -1, targets - X.shape[1] + len(columns))
         _fill(dense, np.arange(len(columns)), shifted, boundaries, threads)
         return hstack([X, csr_matrix(dense[:, len(columns) :])], format="csr", dtype=X.dtype)
+
+
+def ranks_of_columns(
+    matrix: NDArray[np.float64], boundaries: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the rank of each value within its query, for each column; equal values share the mean of their ranks.
+
+    Examples
+    --------
+    >>> ranks_of_columns(np.array([[3.0], [9.0], [np.nan], [9.0]]), np.array([0, 4])).ravel().tolist()
+    [3.0, 1.5, nan, 1.5]
+    """
+    names = [str(number) for number in range(matrix.shape[1])]
+    recipe = Recipe(tuple((name, ("rank",)) for name in names))
+    extended: NDArray[np.float64] = recipe.extended(matrix, names, boundaries)
+    return extended[:, len(names) :]
 
 
 def _fill(

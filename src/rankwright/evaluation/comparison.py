@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.data.dataset import RankingData
 from rankwright.evaluation.pairing import (
     PerQueryValues,
     check_policies,
@@ -16,6 +17,7 @@ from rankwright.evaluation.pairing import (
     shared_metrics,
     shared_weights,
 )
+from rankwright.evaluation.per_query import evaluate
 from rankwright.evaluation.significance import (
     DECIMALS,
     ROUNDING,
@@ -28,6 +30,7 @@ from rankwright.evaluation.significance import (
     student,
     wilcoxon,
 )
+from rankwright.evaluation.systems import System, system_names
 from rankwright.support import checks
 from rankwright.support.tables import Cell, Table, Tabular, interval_text, p_text
 
@@ -201,9 +204,10 @@ class Comparison(Tabular):
 
 
 def compare(
-    a: PerQueryValues,
-    b: PerQueryValues,
-    *others: PerQueryValues,
+    a: PerQueryValues | System,
+    b: PerQueryValues | System,
+    *others: PerQueryValues | System,
+    data: RankingData | None = None,
     metrics: str | Iterable[object] | None = None,
     test: str = "fisher",
     names: Sequence[str] | None = None,
@@ -224,12 +228,16 @@ def compare(
 
     Parameters
     ----------
-    a : Evaluation
-        The baseline, or any object with the attributes of `PerQueryValues`.
-    b, *others : Evaluation
+    a : Evaluation or system
+        The baseline: an evaluation, any object with the attributes of `PerQueryValues`, or with ``data`` a trained
+        `Ranker` or a system such as ``rw.column("bm25")``.
+    b, *others : Evaluation or system
         The systems to compare with it.
+    data : RankingData, optional
+        Data on which rankers and systems are evaluated.
     metrics : str or iterable, optional
-        Metrics to compare, as text or metric objects; by default all that the evaluations share.
+        Metrics to compare, as text or metric objects; by default all that the evaluations share, or ``ndcg@10`` with
+        ``data``.
     test : {"fisher", "t", "wilcoxon"}
         Which test decides on significance. All three are in the result.
     names : sequence of str, optional
@@ -264,18 +272,32 @@ def compare(
     ndcg@10  ranker    0.3714  0.5571     +0.1857  [+0.1000, +0.2857]  +1.381         6/1/0  0.0312*
     Baseline: bm25; n = 7 queries; effect: Cohen's d of the differences.
     * p <= 0.05: Fisher's randomisation test, two-sided.
+
+    With ``data``, systems are evaluated here:
+
+    >>> import rankwright as rw
+    >>> test = rw.make_web_search(40, kind="short", seed=1)
+    >>> first, second = test.feature_names[:2]
+    >>> comparison = compare(rw.column(first), rw.rrf(first, second), data=test)
+    >>> comparison.baseline == f"column:{first}"
+    True
     """
-    systems = [a, b, *others]
-    names = _system_names(names, len(systems))
     checks.choice("test", test, _TESTS)
     checks.fraction("confidence", confidence)
     checks.whole("permutations", permutations, least=1)
     checks.whole("resamples", resamples, least=1)
     checks.whole("seed", seed, least=0)
+    if data is not None and names is None:
+        names = system_names([a, b, *others])
+    systems = [_evaluation(system, data, metrics) for system in (a, b, *others)]
+    names = _system_names(names, len(systems))
+    if data is not None:
+        metrics = None  # the evaluations have the wanted metrics, by their own texts
     check_policies(systems, names)
     # Positions of the baseline's queries in each evaluation.
     positions = [
-        query_positions(a, system, name) for system, name in zip(systems, names, strict=True)
+        query_positions(systems[0], system, name)
+        for system, name in zip(systems, names, strict=True)
     ]
     weights = shared_weights(systems, positions, names)
     if weights is not None and test != "fisher":
@@ -292,7 +314,7 @@ def compare(
             np.asarray(system.per_query[metric], dtype=np.float64)[position]
             for system, position in zip(systems, positions, strict=True)
         ]
-        compared = compared_queries(values, weights, names, metric, a.query_ids)
+        compared = compared_queries(values, weights, names, metric, systems[0].query_ids)
         query_weight = None if weights is None else weights[compared]
         baseline = values[0][compared]
         pairs = []
@@ -307,6 +329,24 @@ def compare(
             for pair, p in zip(pairs, adjusted, strict=True)
         ]
     return replace(settings, rows=tuple(rows))
+
+
+def _evaluation(
+    system: PerQueryValues | System, data: RankingData | None, metrics: Any
+) -> PerQueryValues:
+    """Evaluate a system on the data; an evaluation is returned as it is."""
+    is_system = isinstance(system, System)
+    if not is_system and hasattr(system, "per_query"):
+        return system
+    if not is_system or data is None:
+        raise ValueError(
+            f"compare takes evaluations, as rw.evaluate returns them, and got a {type(system).__name__}; "
+            "rankers and systems also need data=."
+        )
+    scores = system.predict(data)
+    options: dict[str, Any] = {"group": data.group, "weights": data.weights}
+    result = evaluate(scores, data.labels, metrics=metrics or "ndcg@10", **options)
+    return replace(result, query_ids=data.query_ids)
 
 
 def _paired_result(

@@ -13,8 +13,9 @@ import numpy as np
 from rankwright.kernels.jit import allocating, internal
 from rankwright.kernels.ordering import longest_query, sort_descending, sort_scratch
 
-RANK, Z, GAP, SHARE, MEAN, MAX = range(6)
-N_KINDS = 6
+RANK, Z, GAP, SHARE, MEAN, MAX, RRF = range(7)
+N_KINDS = 7
+RRF_OFFSET = 60.0  # the constant k of reciprocal rank fusion, 1 / (k + rank)
 _LARGEST = float(np.finfo(np.float32).max)
 _SQUARES_OVERFLOW = (
     1e150  # larger numbers, and their reciprocals, are scaled before they are squared
@@ -59,8 +60,8 @@ def fill_within_query(
                             matrix[row, target[kind]] = np.nan
             if m > 0:
                 sort_descending(values, m, order, scratch)
-                if target[RANK] >= 0:
-                    _write_ranks(values, rows, order, m, matrix, target[RANK])
+                if target[RANK] >= 0 or target[RRF] >= 0:
+                    _write_ranks(values, rows, order, m, matrix, target)
                 if (
                     target[Z] >= 0
                     or target[GAP] >= 0
@@ -72,16 +73,19 @@ def fill_within_query(
 
 
 @internal
-def _write_ranks(values: Any, rows: Any, order: Any, m: int, matrix: Any, target: int) -> None:
-    """Number the values from 1 for the largest; equal values share the mean of their ranks."""
+def _write_ranks(values: Any, rows: Any, order: Any, m: int, matrix: Any, target: Any) -> None:
+    """Write ranks, from 1 for the largest value, and their reciprocals; equal values share the mean of their ranks."""
     first = 0
     while first < m:
         last = first
         while last + 1 < m and values[order[last + 1]] == values[order[first]]:
             last += 1
-        rank = np.float32(0.5 * (first + last) + 1.0)
+        rank = 0.5 * (first + last) + 1.0
         for i in range(first, last + 1):
-            matrix[rows[order[i]], target] = rank
+            if target[RANK] >= 0:
+                matrix[rows[order[i]], target[RANK]] = np.float32(rank)
+            if target[RRF] >= 0:
+                matrix[rows[order[i]], target[RRF]] = np.float32(1.0 / (RRF_OFFSET + rank))
         first = last + 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rankwright.calibration import targets_of
@@ -25,12 +25,16 @@ _NOTE = (
 )
 
 
-def calibration_section(scored: ScoredRuns, runs: Sequence[Run]) -> list[Section]:
-    """Return the section, or an empty list if no run is calibrated."""
+def calibration_section(scored: ScoredRuns, runs: Mapping[int, Run]) -> list[Section]:
+    """Return the section, or an empty list if no run is calibrated.
+
+    ``runs`` are the scored systems with a model, by number.
+    """
     data = scored.data
     rows: list[list[Cell]] = []
     figures: list[Figure] = []
-    for number, (name, run) in enumerate(zip(scored.names, runs, strict=True)):
+    for number, run in runs.items():
+        name = scored.names[number]
         calibration = run.ranker.calibration_
         if calibration is None:
             continue

@@ -97,22 +97,26 @@ class ReasonExplorer(Interactive):
         return Table(title, ["feature", first, second, "difference"], rows).markdown(files)
 
 
-def reasons_section(scored: ScoredRuns, runs: Sequence[Run]) -> list[Section]:
-    """Return the section; a text if a model has no contributions, an empty list if no query has two documents."""
+def reasons_section(scored: ScoredRuns, runs: Mapping[int, Run]) -> list[Section]:
+    """Return the section; a text if a model has no contributions, an empty list if no query has two documents.
+
+    ``runs`` are the scored systems with a model, by number.
+    """
     queries = _queries(scored)
-    if not len(queries):
+    if not len(queries) or not runs:
         return []
     block: Block
     try:
         rankings = [
-            _rankings(scored, number, run.ranker.model_, queries) for number, run in enumerate(runs)
+            _rankings(scored, number, run.ranker.model_, queries) for number, run in runs.items()
         ]
     except ValueError as error:
         # The trees are too deep for SHAP values.
         block = Text(f"There are no reasons to show: {error}")
     else:
         shown = _within_limit(scored, queries, rankings)
-        block = ReasonExplorer(scored.names, shown, len(scored.counted))
+        names = [scored.names[number] for number in runs]
+        block = ReasonExplorer(names, shown, len(scored.counted))
     return [Section("Reasons", [block])]
 
 

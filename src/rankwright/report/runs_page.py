@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rankwright.data.dataset import RankingData
+from rankwright.evaluation.systems import System
 from rankwright.metrics import Metric
 from rankwright.report.bias_section import bias_sections
 from rankwright.report.calibration_section import calibration_section
@@ -15,7 +16,7 @@ from rankwright.report.overview_section import overview
 from rankwright.report.page import Page, Section
 from rankwright.report.queries_section import kinds, queries
 from rankwright.report.reasons import reasons_section
-from rankwright.report.scored_runs import ScoredRuns
+from rankwright.report.scored_runs import ScoredRuns, trained_runs
 from rankwright.report.scores_section import scores
 from rankwright.report.training_sections import features, times
 
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
     from rankwright.runs import Run
 
 
+_OF_TRAININGS = ("Learning curves", "Features", "Time", "Manifest")
+
+
 def run_report(
-    runs: Sequence[Run],
+    runs: Sequence[Run | System],
     data: RankingData,
     *,
     metrics: str | Metric | Iterable[str | Metric] | None = None,
@@ -36,11 +40,12 @@ def run_report(
     Parameters
     ----------
     runs
-        Runs, as `Run.open` returns them.
+        Runs, as `Run.open` returns them, and systems such as ``rw.column("bm25")``.
     data
         Test data with the columns of the runs' training data.
     metrics
-        Metrics; queries are compared by the first. By default the metrics of the runs' training.
+        Metrics; queries are compared by the first. By default the metrics of the runs' training, or ``ndcg@10`` and
+        ``map`` without a run.
     title
         Title of the page; by default the names of the runs.
     data_name
@@ -66,19 +71,24 @@ def run_report(
             f"no query of {data_name} has a relevant document, so {scored.metrics[0]} has no "
             "value; check the labels."
         )
+    by_number = trained_runs(runs)
+    trained = list(by_number.values())
     sections = [
         Section("Overview", overview(scored, data_name)),
-        Section("Learning curves", learning_curves(runs)),
+        Section("Learning curves", learning_curves(trained)),
         Section("Query by query", queries(scored)),
-        *reasons_section(scored, runs),
+        *reasons_section(scored, by_number),
         Section("Kinds of queries", kinds(scored)),
         Section("Scores and ties", scores(scored)),
-        *calibration_section(scored, runs),
-        Section("Features", features(runs)),
-        *bias_sections(runs),
-        Section("Time", times(runs)),
-        Section("Manifest", manifest_tables(runs, data)),
+        *calibration_section(scored, by_number),
+        Section("Features", features(trained)),
+        *bias_sections(trained),
+        Section("Time", times(trained)),
+        Section("Manifest", manifest_tables(trained, data)),
     ]
+    # Columns and fusions have no training to show.
+    if not trained:
+        sections = [section for section in sections if section.title not in _OF_TRAININGS]
     return Page(title or _title(scored.names), sections, f"on {data_name}")
 
 

@@ -14,6 +14,7 @@ from scipy import stats
 from rankwright.charts.parts import direction
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.per_query import Evaluation, evaluate
+from rankwright.evaluation.systems import System, numbered
 from rankwright.metrics import Metric
 from rankwright.report.page import shortened
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rankwright.runs import Run
 
 Floats = NDArray[np.float64]
+_METRICS = ("ndcg@10", "map")  # if there is no run whose training had metrics
 TOP = 10  # positions that readers see first
 _ID_LENGTH = 60
 
@@ -49,20 +51,22 @@ class ScoredRuns:
     @classmethod
     def of(
         cls,
-        runs: Sequence[Run],
+        systems: Sequence[Run | System],
         data: RankingData,
         metrics: str | Metric | Iterable[str | Metric] | None = None,
     ) -> ScoredRuns:
-        """Score the data with every run; the default metrics are the metrics of the runs' training."""
+        """Score the data with every run and system; the default metrics are the metrics of the runs' training."""
         if metrics is None:
+            runs = trained_runs(systems).values()
             metrics = {str(metric): None for run in runs for metric in run.ranker.metrics_}
         listed = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
-        scores = [run.ranker.predict(data) for run in runs]
+        scores = [getattr(system, "ranker", system).predict(data) for system in systems]
         options: dict[str, Any] = {"group": data.group, "weights": data.weights}
         evaluations = [
-            evaluate(run_scores, data.labels, metrics=listed, **options) for run_scores in scores
+            evaluate(run_scores, data.labels, metrics=listed or _METRICS, **options)
+            for run_scores in scores
         ]
-        return cls(distinct_names(runs), data, scores, evaluations)
+        return cls(distinct_names(systems), data, scores, evaluations)
 
     @property
     def metrics(self) -> list[str]:
@@ -204,15 +208,17 @@ def mean_interval(values: Floats, confidence: float = 0.95) -> tuple[float, floa
     return mean, mean - half, mean + half
 
 
-def distinct_names(runs: Sequence[Run]) -> list[str]:
-    """Return names of the runs; the parent folder, and then a number, make equal names distinct."""
-    names = [run.name for run in runs]
+def trained_runs(systems: Sequence[Run | System]) -> dict[int, Run]:
+    """Return the runs among the systems, by their numbers."""
+    return {number: system for number, system in enumerate(systems) if hasattr(system, "ranker")}
+
+
+def distinct_names(systems: Sequence[Run | System]) -> list[str]:
+    """Return names of runs and systems; the parent folder, and then a number, make equal names distinct."""
+    names = [getattr(system, "name", str(system)) for system in systems]
     # The names of a grid of runs are often equal, and their folders tell them apart.
     if len(set(names)) < len(names):
-        names = [f"{run.path.resolve().parent.name}/{run.name}" for run in runs]
-    seen: dict[str, int] = {}
-    for number, name in enumerate(names):
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
-            names[number] = f"{name} ({seen[name]})"
-    return names
+        for number, system in enumerate(systems):
+            if hasattr(system, "path"):
+                names[number] = f"{system.path.resolve().parent.name}/{names[number]}"
+    return numbered(names)

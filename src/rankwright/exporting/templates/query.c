@@ -1,7 +1,8 @@
 #define N_GIVEN ${n_given} /* features that are given; those within the query follow them */
 #define N_SOURCES ${n_sources}
-/* Features within the query: the feature that each is computed from, and where its rank, z, gap, share, mean and max
- * are written to, -1 for nowhere. */
+#define N_KINDS 7
+/* Features within the query: the feature that each is computed from, and where its rank, z, gap, share, mean, max and
+ * reciprocal rank are written to, -1 for nowhere. */
 ${source}
 ${target}
 
@@ -41,7 +42,7 @@ static void put(double *row, const int32_t *to, int kind, double x)
 static void fill(double *rows, size_t n_rows, double *values)
 {
     for (int32_t s = 0; s < N_SOURCES; ++s) {
-        const int32_t *to = within_target + 6 * s;
+        const int32_t *to = within_target + N_KINDS * s;
         size_t m = 0;
         for (size_t i = 0; i < n_rows; ++i) {
             const double x = rows[i * N_FEATURES + (size_t)within_source[s]];
@@ -74,17 +75,19 @@ static void fill(double *rows, size_t n_rows, double *values)
             double *row = rows + i * N_FEATURES;
             const double x = row[within_source[s]];
             if (x != x) {
-                for (int kind = 0; kind < 6; ++kind)
+                for (int kind = 0; kind < N_KINDS; ++kind)
                     put(row, to, kind, x);
                 continue;
             }
             const size_t below = count(values, m, x, 0), up_to = count(values, m, x, 1);
-            put(row, to, 0, rounded((double)(m - up_to) + 0.5 * (double)(up_to - below + 1)));
+            const double rank = (double)(m - up_to) + 0.5 * (double)(up_to - below + 1);
+            put(row, to, 0, rounded(rank));
             put(row, to, 1, spread > 0.0 ? rounded((x / scale - bottom - above) / spread) : 0.0);
             put(row, to, 2, rounded(highest - x));
             put(row, to, 3, magnitude > 0.0 ? rounded(x / scale / magnitude) : 0.0);
             put(row, to, 4, rounded(mean * scale));
             put(row, to, 5, rounded(highest));
+            put(row, to, 6, rounded(1.0 / (60.0 + rank)));
         }
     }
 }
