@@ -120,8 +120,8 @@ def combined(retrievers: Retrievers, queries: dict[str, str], judgments: dict) -
 
 def ranker() -> rw.Ranker:
     """Return the ranker, with settings that were chosen on validation queries."""
-    scores = ["bm25", "dense", "bm25_title", "dense_title"]
-    return rw.Ranker(within_query=dict.fromkeys(scores, ["z", "rrf"]), verbose=0)
+    scores = ("bm25", "dense", "bm25_title", "dense_title")
+    return rw.Ranker(within_query={name: ["z", "rrf"] for name in scores}, verbose=0)
 
 
 def measured(data: rw.RankingData, sizes: list[int], repeats: int) -> rw.LearningCurve:

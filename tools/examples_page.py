@@ -23,9 +23,12 @@ NAMES = (
     "own_metric",
     "export_and_serve",
 )
+# They need data and packages, so they are not run for the page; a test runs them with stand-ins.
+NOT_SHOWN = ("hybrid_search", "sentence_vectors")
 HEAD = """# Examples
 
-Scripts to start from, in the folder `examples` of the repository. Each runs as it is on generated data.
+Scripts to start from, in the folder `examples` of the repository. Each runs as it is on generated data. Beside these,
+`examples/hybrid_search.py` learns [hybrid search](hybrid.md) on a collection that you give it.
 """
 
 

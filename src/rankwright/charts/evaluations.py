@@ -216,7 +216,7 @@ def plot_learning_curve(curve: LearningCurve, metric: str | None = None) -> Any:
         for point in curve.points
         if point.metric == metric
     ]
-    systems = list(dict.fromkeys(row["system"] for row in rows))
+    systems = list(dict.fromkeys(point.system for point in curve.points))
     x = alt.X(
         "queries:Q",
         title="judged queries",

@@ -11,6 +11,7 @@ import typer
 
 from rankwright.cli import (
     calibrate,
+    combine,
     compare,
     convert,
     demo,
@@ -47,6 +48,7 @@ app.command(cls=Command)(interleave.interleave)
 app.command(cls=Command)(predict.predict)
 app.command(cls=Command)(calibrate.calibrate)
 app.command(cls=Command)(convert.convert)
+app.command(cls=Command)(combine.combine)
 app.command(cls=Command)(export.export)
 app.command(cls=Command)(verify_export.verify_export)
 app.command(cls=Command)(report.report)

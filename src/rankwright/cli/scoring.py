@@ -60,10 +60,14 @@ class Systems:
         """Evaluate a system on the data or on TREC qrels; ``options`` are the options of `rankwright.evaluate`."""
         import rankwright as rw
 
-        # Qrels have no features, so only a run file can be evaluated with them.
-        system = self._others.get(text)
-        if hasattr(system, "run") and _is_qrels(self.data.path):
-            scores, labels, qid = rw.align(system.run, rw.read_qrels(self.data.path))
+        if text in self._others and _is_qrels(self.data.path):
+            # Qrels have no columns, so only a run file can be evaluated with them.
+            run = getattr(self._others[text], "run", None)
+            if run is None:
+                raise ValueError(
+                    f"{self.data.path} has judgments and no columns; give data for {text}."
+                )
+            scores, labels, qid = rw.align(run, rw.read_qrels(self.data.path))
             return rw.evaluate(scores, labels, qid=qid, **options)
         scores, rows = self.score(text)
         return rw.evaluate(scores, rows.labels, qid=rows.qid, weights=rows.weights, **options)

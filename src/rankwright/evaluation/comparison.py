@@ -335,10 +335,9 @@ def _evaluation(
     system: PerQueryValues | System, data: RankingData | None, metrics: Any
 ) -> PerQueryValues:
     """Evaluate a system on the data; an evaluation is returned as it is."""
-    is_system = isinstance(system, System)
-    if not is_system and hasattr(system, "per_query"):
+    if not isinstance(system, System) and hasattr(system, "per_query"):
         return system
-    if not is_system or data is None:
+    if not isinstance(system, System) or data is None:
         raise ValueError(
             f"compare takes evaluations, as rw.evaluate returns them, and got a {type(system).__name__}; "
             "rankers and systems also need data=."

@@ -62,6 +62,15 @@ class LearningCurve(Tabular):
         A point for each metric, number of queries and system.
     repeats, test_queries, confidence
         Repetitions, test queries of each, and level of the intervals.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.RankingData([[2.0], [1.0]] * 4, [1, 0] * 4, group=[2] * 4, feature_names=["bm25"])
+    >>> print(learning_curve(rw.column("bm25"), data, [2], repeats=1))
+    metric   queries  system         mean      95% interval  difference        its interval
+    ndcg@10        2  column:bm25  1.0000  [1.0000, 1.0000]     +0.0000  [+0.0000, +0.0000]
+    Means over 1 random splits with 2 test queries each; differences to column:bm25 on the same queries.
     """
 
     points: tuple[CurvePoint, ...]

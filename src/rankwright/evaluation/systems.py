@@ -88,7 +88,8 @@ class ReciprocalRankFusion(_OfColumns):
     def predict(self, X: RankingData) -> Floats:
         """Return the sum of 1 / (k + rank) over the columns that have a value for the document."""
         ranks = ranks_of_columns(self._matrix(X), X.boundaries)
-        return np.nansum(1 / (self.k + ranks), axis=1)
+        fused: Floats = np.nansum(1 / (self.k + ranks), axis=1)
+        return fused
 
 
 class Linear(_OfColumns):
@@ -375,7 +376,7 @@ def scaled_within_queries(matrix: Floats, data: RankingData, scale: str) -> Floa
     spread = np.where(spread > 0, spread, np.inf)
     filled = np.where(np.isnan(matrix), np.repeat(low, sizes, axis=0), matrix)
     scaled = (filled - np.repeat(shift, sizes, axis=0)) / np.repeat(spread, sizes, axis=0)
-    return np.nan_to_num(scaled)
+    return np.asarray(np.nan_to_num(scaled))
 
 
 def _best_shares(scaled: Floats, evaluator: Evaluator, higher: bool) -> tuple[float, Floats]:

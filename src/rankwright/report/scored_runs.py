@@ -60,7 +60,8 @@ class ScoredRuns:
             runs = trained_runs(systems).values()
             metrics = {str(metric): None for run in runs for metric in run.ranker.metrics_}
         listed = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
-        scores = [getattr(system, "ranker", system).predict(data) for system in systems]
+        rankers: list[Any] = [getattr(system, "ranker", system) for system in systems]
+        scores = [ranker.predict(data) for ranker in rankers]
         options: dict[str, Any] = {"group": data.group, "weights": data.weights}
         evaluations = [
             evaluate(run_scores, data.labels, metrics=listed or _METRICS, **options)
@@ -208,7 +209,7 @@ def mean_interval(values: Floats, confidence: float = 0.95) -> tuple[float, floa
     return mean, mean - half, mean + half
 
 
-def trained_runs(systems: Sequence[Run | System]) -> dict[int, Run]:
+def trained_runs(systems: Sequence[Any]) -> dict[int, Run]:
     """Return the runs among the systems, by their numbers."""
     return {number: system for number, system in enumerate(systems) if hasattr(system, "ranker")}
 
