@@ -81,7 +81,7 @@ def test_it_prints_and_is_drawn() -> None:
     frame = curve.to_dataframe("polars")
     assert sorted(set(frame["n_queries"].to_list())) == [1, 2, 4, 8, 16]
     spec = rw.plot_learning_curve(curve, "map").to_dict()
-    rows = spec["layer"][0]["data"]["values"]
+    rows = spec["data"]["values"]
     expected = [point.mean for point in curve.points if point.metric == "map"]
     assert [row["mean"] for row in rows] == expected
     with pytest.raises(ValueError, match="no values of 'err'"):

@@ -34,7 +34,7 @@ class Learned:
 
     def fit(self, X: rw.RankingData) -> Self:
         self.fusions = [rw.rrf("bm25", "dense"), rw.linear(*SCORES).fit(X)]
-        self.ranker = rw.Ranker(verbose=0, **self.parameters).fit(self.columns(X))
+        self.ranker = rw.Ranker(verbose=0, n_jobs=1, **self.parameters).fit(self.columns(X))
         return self
 
     def predict(self, X: rw.RankingData) -> Any:
