@@ -10,10 +10,10 @@ from typer import Argument, Option
 
 from rankwright.cli import options
 from rankwright.cli.terminal import echo
-from rankwright.support.tables import Table
 
 if TYPE_CHECKING:
     from rankwright import RankingData
+    from rankwright.support.tables import Table
 
 
 def combine(
