@@ -144,6 +144,11 @@ def _success(labels: Labels, at: int, threshold: float = 1) -> float:
     return 1.0 if relevant_count(labels[:at], threshold) else 0.0
 
 
+def _judged(labels: Labels, at: int) -> float:
+    seen = labels[:at]
+    return sum(label == label for label in seen) / len(seen)  # NaN is no label
+
+
 def _arp(labels: Labels, at: int) -> float:
     """Every document below the cutoff counts as standing just below it."""
     total = sum(labels)
@@ -163,6 +168,7 @@ DEFINITIONS = {
     "recall": _recall,
     "success": _success,
     "arp": _arp,
+    "judged": _judged,
 }
 
 

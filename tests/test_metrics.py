@@ -149,6 +149,7 @@ WORKED = {  # for the labels 1, 0, 3, 2 from the first position to the last
     "arp@2": (1 * 1 + 3 * 3 + 3 * 2) / 6,
     "dcg-rr": 1 / 1 + 3 / 3 + 2 / 4,
     "dcg-rr@3": 1 / 1 + 3 / 3,
+    "judged@2": 1,
 }
 
 

@@ -261,8 +261,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         calibration = self.model_.require_calibration()
         data = self._labelled(X, y, qid, group, sample_weight)
+        # Documents without a label have a value, but there is no label to compare it with.
+        values = self.predict(data, calibrated=True)[data.judged]
+        data = data.only_judged()
         targets = targets_of(data.y, calibration.target, calibration.threshold)
-        values = self.predict(data, calibrated=True)
         return reliability(values, targets, group=data.group, weights=data.weights, bins=bins)
 
     def explain(
@@ -509,11 +511,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         if not isinstance(parts, list):
             parts = []
         # The training arranged its data in the same way before it took the fingerprint.
-        arranged = data.with_features(
-            self.model_.recipe,
-            names=self.columns_.feature_names,
-            canonical=True,
-            threads=read_threads(self.n_jobs),
+        arranged = data.to_learn(
+            self.model_.recipe, names=self.columns_.feature_names, threads=read_threads(self.n_jobs)
         )
         return fingerprint(arranged) in [self.manifest_["data_fingerprint"], *parts]
 

@@ -24,6 +24,7 @@ from rankwright.training.progress import ReadingBar, announcing_compilation
 from rankwright.training.result import naming_classes
 from rankwright.training.state import Progress, no_times, timed
 from rankwright.training.strategies import Training, check_callbacks, train
+from rankwright.training.unjudged import judged_counts, report_unjudged
 
 
 class Ranker(FittedRanker):
@@ -339,6 +340,7 @@ class Ranker(FittedRanker):
             data = ranking_data(
                 X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields, show
             )
+            report_unjudged(judged_counts(data))
             plan = clicks.add_to(plan, data)
             recipe = read_recipe(plan.within_query, data)
             if earlier is not None:

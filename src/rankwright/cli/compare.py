@@ -34,6 +34,7 @@ def compare(
     ] = "fisher",
     ties: options.Ties = "worst",
     empty: options.Empty = "skip",
+    unjudged: options.Unjudged = "not-relevant",
     queries: Annotated[
         int, Option(help="Number of improved and of worsened queries to list.", min=0)
     ] = 5,
@@ -64,7 +65,10 @@ def compare(
         systems, data, train=training_queries(train, reading), metric=main_metric
     )
     results = [
-        opened.evaluate(system, metrics=metric_names, ties=ties, empty=empty) for system in systems
+        opened.evaluate(
+            system, metrics=metric_names, ties=ties, empty=empty, unjudged=unjudged
+        )
+        for system in systems
     ]
     comparison = rw.compare(*results, names=names, metrics=metric_names, test=test, seed=seed)
     # Means hide which queries win or lose, so the largest changes are listed too.
@@ -76,6 +80,7 @@ def compare(
         values = comparison.to_dict()
         values["ties"] = ties
         values["empty"] = empty
+        values["unjudged"] = unjudged
         values["means"] = {name: result.mean for name, result in zip(names, results, strict=True)}
         values["changes"] = {"metric": main_metric, "systems": changes}
         echo(options.to_json(values))

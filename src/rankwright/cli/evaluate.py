@@ -30,6 +30,7 @@ def evaluate(
     ] = None,
     ties: options.Ties = "worst",
     empty: options.Empty = "skip",
+    unjudged: options.Unjudged = "not-relevant",
     per_query: Annotated[
         bool, Option("--per-query", help="Also print the value of each query.")
     ] = False,
@@ -73,9 +74,9 @@ def evaluate(
     file = DataFile(data, reading)
     # With a click log the labels are not read, and the options about them would have no effect.
     if clicks is not None:
-        if per_query or ties != "worst" or empty != "skip":
+        if per_query or (ties, empty, unjudged) != ("worst", "skip", "not-relevant"):
             raise typer.BadParameter(
-                "--per-query, --ties and --empty are about labels and have no meaning with --clicks."
+                "--per-query, --ties, --empty and --unjudged are about labels and have no meaning with --clicks."
             )
         log = click_logs.read_log(clicks, log_column)
         estimates, curve = click_logs.evaluate_from_clicks(
@@ -99,7 +100,7 @@ def evaluate(
     opened = scoring.Systems(
         [system], file, train=training_queries(train, reading), metric=names[0]
     )
-    result = opened.evaluate(system, metrics=names, ties=ties, empty=empty)
+    result = opened.evaluate(system, metrics=names, ties=ties, empty=empty, unjudged=unjudged)
     # JSON has only text as keys.
     ids = [str(qid) for qid in result.query_ids.tolist()]
     values = {name: result.per_query[name].tolist() for name in names}
@@ -109,6 +110,7 @@ def evaluate(
             "queries": len(ids),
             "ties": ties,
             "empty": empty,
+            "unjudged": unjudged,
         }
         if per_query:
             summary["per_query"] = {

@@ -32,6 +32,10 @@ Ties = Annotated[Literal["worst", "best", "expected", "input"], Option(help="How
 Empty = Annotated[
     Literal["skip", "zero", "one"], Option(help="Value of queries without a relevant document.")
 ]
+Unjudged = Annotated[
+    Literal["not-relevant", "condensed"],
+    Option(help="Documents without a label: not relevant, or left out of the list."),
+]
 Pairs = Annotated[
     Path | None,
     Option(

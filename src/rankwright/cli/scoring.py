@@ -67,7 +67,8 @@ class Systems:
                 raise ValueError(
                     f"{self.data.path} has judgments and no columns; give data for {text}."
                 )
-            scores, labels, qid = rw.align(run, rw.read_qrels(self.data.path))
+            qrels = rw.read_qrels(self.data.path)
+            scores, labels, qid = rw.align(run, qrels, unjudged=float("nan"))
             return rw.evaluate(scores, labels, qid=qid, **options)
         scores, rows = self.score(text)
         return rw.evaluate(scores, rows.labels, qid=rows.qid, weights=rows.weights, **options)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rankwright.clicks.log import ClickLog
 from rankwright.clicks.users import Lists, UserModel, user_model
 from rankwright.data.dataset import RankingData
+from rankwright.data.labels import as_not_relevant
 from rankwright.data.queries import Queries
 from rankwright.data.row_order import canonical_order
 from rankwright.data.streams import Purpose, random_stream
@@ -183,18 +184,19 @@ def simulated_log(
 
 def relevance_of(data: RankingData, max_label: float | None) -> Floats:
     """Return the relevance (2^label - 1) / (2^max_label - 1) of each row."""
-    top = float(data.y.max()) if max_label is None else max_label
+    labels = as_not_relevant(data.y)
+    top = float(labels.max()) if max_label is None else max_label
     if not np.isfinite(top):
         raise ValueError(f"max_label must be finite; got {top}.")
     if top <= 0:
         raise ValueError(
             "no document has a positive label, so clicks would be noise alone; give max_label."
         )
-    if data.y.max() > top:
+    if labels.max() > top:
         raise ValueError(
-            f"there is a label {data.y.max():g} above max_label={top:g}; raise max_label."
+            f"there is a label {labels.max():g} above max_label={top:g}; raise max_label."
         )
-    relevance: Floats = np.expm1(data.y * np.log(2)) / np.expm1(top * np.log(2))
+    relevance: Floats = np.expm1(labels * np.log(2)) / np.expm1(top * np.log(2))
     return relevance
 
 

@@ -44,6 +44,7 @@ from rankwright.training.progress import Display
 from rankwright.training.result import model_of
 from rankwright.training.state import Progress, State
 from rankwright.training.strategies import Callbacks
+from rankwright.training.unjudged import judged_counts, report_unjudged
 
 _LOG = logging.getLogger("rankwright")
 # Trees and seconds between the states that the client receives.
@@ -218,6 +219,10 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
                 spread.futures = team.each(worker.with_features, spread.futures, recipe)
                 names = [*spread.columns.feature_names, *recipe.names]
                 spread.columns = replace(spread.columns, feature_names=names)
+    # Only the training set: evaluation sets keep documents without a label.
+    counts = team.results(team.each(judged_counts, train.futures))
+    if report_unjudged(np.sum(counts, axis=0)):
+        train.futures = team.each(worker.only_judged, train.futures)
     # All workers get the same plan, so the worker with the fewest threads decides.
     plan = replace(fit.plan, threads=min(member.threads for member in team.workers))
     settled = [(plan, future, len(recipe.names), fit.cluster.exact) for future in train.futures]

@@ -99,6 +99,16 @@ def with_features(data: RankingData, recipe: Recipe) -> RankingData:
     return data.with_features(recipe, threads=1)
 
 
+def only_judged(data: RankingData) -> RankingData:
+    """Return the rows that have a label, in canonical order."""
+    if not data.judged.any():
+        raise ValueError(
+            "all queries of a worker are without labels; leave out queries without labels, or use "
+            "fewer workers."
+        )
+    return data.only_judged().canonical(threads=1)
+
+
 def sample_rows(train: RankingData) -> RowSample:
     """Sample the rows of a worker."""
     return RowSample.of(train.X, np.repeat(train.query_keys, train.group), threads=1)

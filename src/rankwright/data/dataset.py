@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.columns import HasColumns, encode, matched_names
-from rankwright.data.labels import grouped_field, grouped_labels, take_named
+from rankwright.data.labels import (
+    as_not_relevant,
+    check_any_judged,
+    grouped_field,
+    grouped_labels,
+    is_judged,
+    take_named,
+)
 from rankwright.data.matrices import first_infinite
 from rankwright.data.on_disk import take_rows
 from rankwright.data.pairs import Pairs, read_pairs
@@ -33,9 +40,9 @@ class RankingData:
     X
         Features: NumPy 2-D, SciPy sparse, pandas, polars or Arrow. NaN means missing.
     y
-        Labels, finite and non-negative, 0 for not relevant; or the name of a column of ``X``. Several
-        labels are given as a dict or a data frame by name, or as a list of names of columns of ``X``; the
-        first is the main label. None if there are ``pairs`` alone.
+        Labels, finite and non-negative, 0 for not relevant, NaN for a document that was not judged; or the
+        name of a column of ``X``. Several labels are given as a dict or a data frame by name, or as a list
+        of names of columns of ``X``; the first is the main label. None if there are ``pairs`` alone.
     qid
         Query id per row, of any hashable type; or the name of a column of ``X``.
     group
@@ -66,7 +73,9 @@ class RankingData:
     X : ndarray, numpy.memmap or csr_matrix
         Features [rows, columns]; categories as codes. Data from `rankwright.stream_data` has a memmap.
     y : ndarray
-        Labels [rows]; the main label if there are several, 0 if there are none.
+        Labels [rows]; the main label if there are several, 0 if there are none, NaN in unjudged rows.
+    judged : ndarray
+        Whether a row has all of its labels [rows].
     labels : dict
         Labels by name, the main label first [rows]. A label without a name is called ``"label"``.
     pairs : Pairs or None
@@ -196,6 +205,16 @@ class RankingData:
             return {}
         main, *more = self.label_names
         return {main: self.y} | {name: self.fields[name] for name in more}
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """Whether a row has all of its labels [rows]."""
+        return is_judged(self.labels, self.n_rows)
+
+    @property
+    def n_judged(self) -> int:
+        """Number of rows that have all of their labels."""
+        return int(np.count_nonzero(self.judged))
 
     @property
     def qid(self) -> NDArray[Any]:
@@ -401,9 +420,75 @@ class RankingData:
         >>> data.subset([1]).qid.tolist()
         [9]
         """
-        rows = np.repeat(self._mask_of(queries), self.group)
-        # A subset keeps the order of queries and rows, so everything is selected by the
-        # same mask.
+        return self._of_rows(np.repeat(self._mask_of(queries), self.group))
+
+    def to_learn(
+        self, recipe: Recipe, *, names: Sequence[str] | None = None, threads: int | None = None
+    ) -> RankingData:
+        """Return the judged rows as training uses them: with features within the query, in canonical order.
+
+        Unjudged documents count in the features within the query, as they will in predictions.
+
+        Examples
+        --------
+        >>> from rankwright.data.within_query import read_recipe
+        >>> data = RankingData([[1.0], [2.0], [5.0]], [0, None, 2], qid=[5, 5, 5])
+        >>> data.to_learn(read_recipe("rank", data)).X.tolist()
+        [[1.0, 3.0], [5.0, 1.0]]
+        """
+        every = self.with_features(recipe, names=names, canonical=True, threads=threads)
+        judged = every.only_judged()
+        if judged is every:
+            return every
+        return judged.canonical(threads=threads)
+
+    def only_judged(self) -> RankingData:
+        """Return the rows that have all of their labels; queries without such rows are left out.
+
+        Features within the query that were added before stay as they are.
+
+        Examples
+        --------
+        >>> data = RankingData([[1], [2], [3]], [0, float("nan"), 1], qid=[7, 7, 9])
+        >>> data.only_judged().X.tolist()
+        [[1.0], [3.0]]
+        """
+        judged = self.judged
+        if judged.all():
+            return self
+        check_any_judged(None, judged)
+        if self.pairs is not None:
+            self._check_pairs_judged(self.pairs, judged)
+        return self._of_rows(judged)
+
+    def with_unjudged_as_not_relevant(self) -> RankingData:
+        """Return the same rows with the label 0 in place of missing labels.
+
+        Examples
+        --------
+        >>> data = RankingData([[1], [2]], [1, float("nan")], qid=[7, 7])
+        >>> data.with_unjudged_as_not_relevant().y.tolist()
+        [1.0, 0.0]
+        """
+        data = copy.copy(self)
+        data.y = as_not_relevant(self.y)
+        more = {name: as_not_relevant(self.fields[name]) for name in self.label_names[1:]}
+        data.fields = self.fields | more
+        return data
+
+    def _check_pairs_judged(self, pairs: Pairs, judged: NDArray[np.bool_]) -> None:
+        """Raise ValueError if a pair names a document without a label."""
+        rows = np.concatenate([pairs.arrays.winner, pairs.arrays.loser])
+        unjudged = rows[~judged[rows]]
+        if len(unjudged):
+            raise ValueError(
+                f"a pair names a document without a label ({self.queries.where(int(unjudged[0]))}); "
+                "give every document of a pair a label, or leave out y and learn from the pairs "
+                "alone."
+            )
+
+    def _of_rows(self, rows: NDArray[np.bool_]) -> RankingData:
+        """Return the rows of a mask, in the same order."""
         weights = None
         if self.weights is not None:
             weights = self.weights[rows]
@@ -411,6 +496,7 @@ class RankingData:
         X = take_rows(self.X, rows)
         data = self.with_rows(X, self.y[rows], self.qid[rows], weights, fields)
         data.queries = replace(data.queries, numbered=self.queries.numbered)
+        data.n_derived = self.n_derived
         if self.pairs is not None:
             place = np.where(rows, np.cumsum(rows) - 1, -1)  # -1 for a row that is left out
             data.pairs = self.pairs.moved(place, data.queries)

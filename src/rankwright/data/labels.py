@@ -141,6 +141,45 @@ def grouped_field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
     return queries.group(array)
 
 
+def is_judged(labels: Labels, n_rows: int) -> NDArray[np.bool_]:
+    """Return True for each row that has all of its labels.
+
+    Examples
+    --------
+    >>> is_judged({"grade": np.array([1, np.nan, 0]), "margin": np.array([np.nan, 2, 3])}, 3).tolist()
+    [False, False, True]
+    """
+    judged = np.ones(n_rows, dtype=bool)
+    for values in labels.values():
+        judged &= ~np.isnan(values)
+    return judged
+
+
+def as_not_relevant(label: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a label with 0 in place of missing values.
+
+    Examples
+    --------
+    >>> as_not_relevant(np.array([1.0, np.nan])).tolist()
+    [1.0, 0.0]
+    """
+    missing = np.isnan(label)
+    if not missing.any():
+        return label
+    return np.where(missing, 0.0, label)
+
+
+def check_any_judged(name: str | None, judged: NDArray[np.bool_]) -> None:
+    """Raise ValueError if no row is judged; ``name`` is the label's name."""
+    if judged.any():
+        return
+    of_name = f" {name!r}" if name is not None else ""
+    raise ValueError(
+        f"no document has a label{of_name}: it is missing (NaN) in every row. Give the labels of at "
+        "least some documents."
+    )
+
+
 def number_of_rows(labels: Any) -> int:
     """Return the number of rows of a label, or of several labels by name."""
     named = named_labels(labels)

@@ -230,16 +230,19 @@ class Queries:
 
 
 def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
-    """Return labels in grouped order as float64; raise ValueError for NaN, infinite and negative labels."""
+    """Return labels in grouped order as float64; raise ValueError for infinite and negative labels.
+
+    A label of NaN is missing: the document was not judged.
+    """
     values = as_floats(labels, "labels must be numbers (relevance grades), one per row.")
     if values.shape != (queries.n_rows,):
         raise ValueError(
             f"labels have shape {values.shape} for {queries.n_rows} rows; give one label per row."
         )
     values = np.ascontiguousarray(queries.group(values))
-    # Minimum and maximum need no temporary arrays, and comparisons with NaN are false.
-    if not (values.min() >= 0 and values.max() < np.inf):
-        row = int(np.flatnonzero(~(np.isfinite(values) & (values >= 0)))[0])
+    # These functions skip NaN, and need no temporary arrays.
+    if np.fmin.reduce(values) < 0 or np.fmax.reduce(values) == np.inf:
+        row = int(np.flatnonzero((values < 0) | (values == np.inf))[0])
         raise ValueError(
             f"labels must be finite and non-negative; got {values[row]} at {queries.where(row)}. "
             "Drop the row, or shift the labels so that 0 means not relevant."

@@ -214,7 +214,7 @@ def align(
     qrels
         Relevance judgements.
     unjudged
-        Label of retrieved documents that have no judgement.
+        Label of retrieved documents that have no judgement; NaN leaves it missing.
 
     Examples
     --------
@@ -223,7 +223,8 @@ def align(
     >>> labels.tolist(), bool(scores[2] < 4), qid.tolist()
     ([0.0, 1.0, 2.0], True, ['q1', 'q1', 'q1'])
     """
-    checks.number("unjudged", unjudged, least=0)
+    if not np.isnan(unjudged):
+        checks.number("unjudged", unjudged, least=0)
     # As in trec_eval, a negative label is not relevant.
     judged: dict[str, dict[str, int]] = {}
     for qid, docno, label in zip(qrels.qid, qrels.docno, qrels.label.tolist(), strict=True):

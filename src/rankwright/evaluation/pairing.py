@@ -37,13 +37,15 @@ class PerQueryValues(Protocol):
 
 def check_policies(systems: Sequence[PerQueryValues], names: Sequence[str]) -> None:
     """Raise ValueError unless all systems were evaluated with the same policies."""
-    for policy in ("ties", "empty"):
-        expected = getattr(systems[0], policy)
-        for system, name in zip(systems, names, strict=True):
-            if getattr(system, policy) != expected:
+    # Values of another program may have no policy for unjudged documents; they are relevant nowhere then.
+    usual = {"ties": None, "empty": None, "unjudged": "not-relevant"}
+    for policy, default in usual.items():
+        values = [getattr(system, policy, default) for system in systems]
+        for value, name in zip(values, names, strict=True):
+            if value != values[0]:
                 raise ValueError(
-                    f"{name!r} was evaluated with {policy}={getattr(system, policy)!r} but "
-                    f"{names[0]!r} with {policy}={expected!r}. Evaluate both the same way."
+                    f"{name!r} was evaluated with {policy}={value!r} but "
+                    f"{names[0]!r} with {policy}={values[0]!r}. Evaluate both the same way."
                 )
 
 

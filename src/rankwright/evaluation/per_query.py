@@ -6,12 +6,18 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.data.labels import choose_label, grouped_labels, number_of_rows
+from rankwright.data.labels import (
+    as_not_relevant,
+    check_any_judged,
+    choose_label,
+    grouped_labels,
+    number_of_rows,
+)
 from rankwright.data.queries import Queries, as_floats, plain_ids
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain
@@ -37,6 +43,7 @@ TIES = {
 Floats = NDArray[np.float64]
 
 EMPTY = {"skip": np.nan, "zero": 0.0, "one": 1.0}
+UNJUDGED = ("not-relevant", "condensed")
 _ROWS_AT_ONCE = 32_768
 _ROWS_PER_THREAD = 200_000  # sorting fewer takes less time than starting a thread
 
@@ -53,7 +60,7 @@ class Evaluation(Tabular):
         Value of each query, in the order of ``query_ids``; NaN for skipped queries.
     query_ids
         Ids of the queries, ascending.
-    ties, empty
+    ties, empty, unjudged
         The policies used.
     weights
         Query weights of the means, or None.
@@ -77,6 +84,7 @@ class Evaluation(Tabular):
     ties: str
     empty: str
     weights: NDArray[np.float64] | None = None
+    unjudged: str = "not-relevant"
 
     def _columns(self) -> dict[str, Any]:
         """Return a row per query: its id, its weight if there are weights, and the metrics."""
@@ -110,6 +118,7 @@ def evaluate(
     metrics: str | Metric | Sequence[str | Metric] = ("ndcg@10",),
     ties: str = "worst",
     empty: str = "skip",
+    unjudged: str = "not-relevant",
     weights: ArrayLike | None = None,
     threads: int | None = None,
 ) -> Evaluation:
@@ -118,7 +127,8 @@ def evaluate(
     Parameters
     ----------
     scores, labels
-        One per row; larger scores rank higher. Several labels are a dict or a data frame of them, by name.
+        One per row; larger scores rank higher. Several labels are a dict or a data frame of them, by name. A label of
+        NaN is missing: nobody judged the document.
     qid, group
         Which rows belong together: an id per row in any order, or sizes in row order.
     metrics
@@ -131,6 +141,9 @@ def evaluate(
     empty
         Queries in which no document has any gain: ``"skip"`` leaves them out of the mean, ``"zero"`` and
         ``"one"`` give them that value.
+    unjudged
+        How documents without a label count: ``"not-relevant"`` as label 0, ``"condensed"`` not at all, as if they were
+        not in the list. The metric ``"judged@10"`` is the share of documents with a label.
     weights
         Weights of the queries in the mean, one per query in order of first appearance, or one per row
         (constant within a query).
@@ -145,6 +158,9 @@ def evaluate(
     >>> labels = {"relevance": [0, 1, 1], "margin": [3, 0, 1]}
     >>> evaluate([3, 2, 1], labels, group=[3], metrics="mrr mrr[margin] mrr+mrr[margin]").mean
     {'mrr': 0.5, 'mrr[margin]': 1.0, 'mrr+mrr[margin]': 1.5}
+    >>> lists = {"scores": [3, 2, 1], "labels": [None, 1, 0], "group": [3], "metrics": "mrr judged@2"}
+    >>> evaluate(**lists).mean, evaluate(**lists, unjudged="condensed").mean
+    ({'mrr': 0.5, 'judged@2': 0.5}, {'mrr': 1.0, 'judged@2': 0.5})
     """
     bound = Evaluator(
         labels,
@@ -153,10 +169,27 @@ def evaluate(
         metrics=metrics,
         ties=ties,
         empty=empty,
+        unjudged=unjudged,
         weights=weights,
         threads=threads,
     )
     return bound(scores)
+
+
+class _Ranking(NamedTuple):
+    """An order of the documents, and the numbers of the terms that are evaluated on it."""
+
+    label: Floats  # breaks ties
+    left_out: NDArray[np.bool_]  # documents that are not in the list; empty if all are
+    terms: list[int]
+    selecting: list[int]  # terms that select documents instead of ranking them
+
+    def scores(self, scores: Floats) -> Floats:
+        """Return scores that rank the documents of the list first, and select no others."""
+        if not self.left_out.size:
+            return scores
+        lowest = np.finfo(np.float64).min
+        return np.where(self.left_out, -np.inf, np.maximum(scores, lowest))
 
 
 class Evaluator:
@@ -174,16 +207,18 @@ class Evaluator:
         metrics: str | Metric | Sequence[str | Metric] = ("ndcg@10",),
         ties: str = "worst",
         empty: str = "skip",
+        unjudged: str = "not-relevant",
         weights: ArrayLike | None = None,
         threads: int | None = None,
         reducer: Reducer = ALONE,
     ) -> None:
         checks.choice("ties", ties, TIES)
         checks.choice("empty", empty, EMPTY)
+        checks.choice("unjudged", unjudged, UNJUDGED)
         metric_list = metric_texts(metrics)
         if not metric_list:
             raise ValueError("no metric to evaluate: name at least one, such as 'ndcg@10'.")
-        self.ties, self.empty = ties, empty
+        self.ties, self.empty, self.unjudged = ties, empty, unjudged
         self._reducer = reducer
         self.queries = queries = Queries.of(number_of_rows(labels), qid, group)
         self.labels = grouped_labels(labels, queries)
@@ -205,28 +240,50 @@ class Evaluator:
         # Factors and numbers of the terms, by the name of the metric.
         self._sums: dict[str, list[tuple[float, int]]] = {}
         self._chains: list[Chain] = []
-        self._selecting: list[int] = []
+        self._selecting: list[tuple[int, _Ranking]] = []
         # Ties are broken by the label that a metric reads, so each label has its own order of the documents.
-        self._ranking: dict[str | None, list[int]] = {}
+        self._rankings: dict[tuple[str | None, bool], _Ranking] = {}
         for text in metrics:
             name = text.strip() if isinstance(text, str) else str(text)
             self._sums[name] = []
             for factor, term in metric(text).terms():
                 number = len(self._chains)
                 self._sums[name].append((factor, number))
-                if term.selects:
-                    self._selecting.append(number)
-                else:
-                    self._ranking.setdefault(term.label, []).append(number)
                 label = choose_label(self.labels, term.label)
-                self._chains.append(term.bind(label, self.queries.boundaries))
+                missing = np.isnan(label)
+                check_any_judged(term.label, ~missing)
+                key = (term.label, term.reads_missing)
+                if key not in self._rankings:
+                    self._rankings[key] = self._ranking(label, missing, term)
+                ranking = self._rankings[key]
+                if term.selects:
+                    ranking.selecting.append(number)
+                else:
+                    ranking.terms.append(number)
+                if term.reads_missing:
+                    self._chains.append(term.bind(label, self.queries.boundaries))
+                elif ranking.left_out.size:
+                    self._chains.append(_condensed(term, label, self.queries.boundaries))
+                else:
+                    self._chains.append(term.bind(ranking.label, self.queries.boundaries))
+
+    def _ranking(self, label: Floats, missing: NDArray[np.bool_], term: Metric) -> _Ranking:
+        """Return the documents that a metric ranks, and the label that breaks its ties."""
+        left_out = np.empty(0, dtype=bool)
+        # To a metric about missing labels, a document with any label is better than one without.
+        if term.reads_missing:
+            return _Ranking((~missing).astype(np.float64), left_out, [], [])
+        if self.unjudged == "condensed" and missing.any():
+            left_out = missing
+        return _Ranking(as_not_relevant(label), left_out, [], [])
 
     def __call__(self, scores: ArrayLike) -> Evaluation:
         """Evaluate scores, one per row."""
         z = _check_scores(scores, self.queries)
         # Threads write to ranges of these arrays that do not overlap.
         values = [np.empty(self.queries.n_queries) for _ in self._chains]
-        run_ranges(partial(self._fill, z, values), self._thread_ranges, long=self._long)
+        ranked = [ranking.scores(z) for ranking in self._rankings.values()]
+        run_ranges(partial(self._fill, ranked, values), self._thread_ranges, long=self._long)
         # A scale of 0 marks queries in which no document has any gain.
         for chain, term_values in zip(self._chains, values, strict=True):
             term_values[chain.scale == 0] = EMPTY[self.empty]
@@ -241,30 +298,63 @@ class Evaluator:
             ties=self.ties,
             empty=self.empty,
             weights=self.weights,
+            unjudged=self.unjudged,
         )
 
-    def _fill(self, z: Floats, values: list[Floats], r0: int, r1: int) -> None:
+    def _fill(self, scores: list[Floats], values: list[Floats], r0: int, r1: int) -> None:
         """Write the values of the query ranges [r0, r1)."""
         bounds, sizes = self.queries.boundaries, self.queries.sizes
         is_expected = self.ties == "expected"
         halt = stop_flag()
         for q0, q1 in self._query_ranges[r0:r1]:
-            # All metrics of a label share the order, so that the documents are sorted once.
+            # All metrics of a ranking share the order, so that the documents are sorted once.
             order = np.empty(int(bounds[q1] - bounds[q0]), dtype=np.int64)
-            for name, terms in self._ranking.items():
-                label = choose_label(self.labels, name)
-                deepest = max(self._chains[term].depth for term in terms)
-                kernel.order_queries(q0, q1, bounds, z, label, TIES[self.ties], deepest, order)
-                for term in terms:
+            for ranking, z in zip(self._rankings.values(), scores, strict=True):
+                if ranking.terms:
+                    deepest = max(self._chains[term].depth for term in ranking.terms)
+                    ties = TIES[self.ties]
+                    kernel.order_queries(q0, q1, bounds, z, ranking.label, ties, deepest, order)
+                for term in ranking.terms:
                     chain, out = self._chains[term], values[term]
                     kernel.value_queries(
                         q0, q1, bounds, z, order, sizes, is_expected, chain, out, halt
                     )
-            for term in self._selecting:
-                n_selected = np.empty(self.queries.n_queries, dtype=np.int64)
-                kernel.select_queries(q0, q1, bounds, z, order, n_selected)
-                chain, out = self._chains[term], values[term]
-                kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, chain, out, halt)
+                for term in ranking.selecting:
+                    chosen = np.empty(self.queries.n_queries, dtype=np.int64)
+                    kernel.select_queries(q0, q1, bounds, z, order, chosen)
+                    chain, out = self._chains[term], values[term]
+                    kernel.value_queries(q0, q1, bounds, z, order, chosen, False, chain, out, halt)
+
+
+def _condensed(term: Metric, label: Floats, boundaries: NDArray[np.int64]) -> Chain:
+    """Bind a metric to lists without the documents whose label is missing."""
+    judged = ~np.isnan(label)
+    sizes = np.add.reduceat(judged, boundaries[:-1], dtype=np.int64)
+    counted = sizes > 0
+    ends = np.cumsum(sizes[counted])
+    chain = term.bind(label[judged], np.concatenate(([0], ends)))
+
+    def of_rows(values: Floats, other: float) -> Floats:
+        """Return values of all documents; ``other`` is for unjudged documents."""
+        if not values.size:
+            return values
+        placed = np.full(len(label), other)
+        placed[judged] = values
+        return placed
+
+    # Unjudged documents are ranked below all others, so positions at the end have no weight.
+    longest = int(np.diff(boundaries).max())
+    weight = np.zeros(longest + 2)
+    weight[: len(chain.weight) - 2] = chain.weight[:-2]
+    scale = np.zeros(len(sizes))
+    scale[counted] = chain.scale
+    return chain._replace(
+        weight=weight,
+        gain=of_rows(chain.gain, 0.0),
+        cont=of_rows(chain.cont, 1.0),
+        carry=of_rows(chain.carry, 0.0),
+        scale=scale,
+    )
 
 
 def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArray[np.int64]:

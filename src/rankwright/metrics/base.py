@@ -47,6 +47,8 @@ class Metric:
     name: ClassVar[str] = ""
     higher_is_better: ClassVar[bool] = True
     selects: ClassVar[bool] = False  # True: documents with a positive score, in input order
+    # True: `gains` is given labels with NaN for documents that were not judged. Other metrics never see NaN.
+    reads_missing: ClassVar[bool] = False
     start: ClassVar[float] = 1.0  # the user's state before the first position
     # True if Z does not depend on labels; a class that defines `normalisers` must say so itself.
     fixed_normaliser: ClassVar[bool] = True

@@ -425,6 +425,36 @@ class ARP(Metric):
 
 
 @dataclass(frozen=True)
+class Judged(Metric):
+    """Share of documents above the cutoff that have a label: w_i = 1, g = 1 unless the label is missing.
+
+    Shorter lists are divided by their length.
+
+    Examples
+    --------
+    >>> Judged(at=2).of(scores=[3, 2, 1], labels=[float("nan"), 0, 1])
+    0.5
+    """
+
+    name: ClassVar[str] = "judged"
+    reads_missing: ClassVar[bool] = True
+    fixed_normaliser: ClassVar[bool] = True
+
+    def weights(self, n: int) -> Floats:
+        """Return 1 for every position."""
+        return np.ones(n)
+
+    def gains(self, labels: Floats) -> Floats:
+        """Return 1 for documents with a label."""
+        return (~np.isnan(labels)).astype(np.float64)
+
+    def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
+        """Return the cutoff, or the length of a shorter list."""
+        sizes = np.diff(boundaries).astype(np.float64)
+        return sizes if self.at is None else np.minimum(sizes, self.at)
+
+
+@dataclass(frozen=True)
 class DCGRR(_Reciprocal, Metric):
     """DCG-RR: which documents of a fixed order to show; those with a positive score, w_i = 1 / i, g = r.
 

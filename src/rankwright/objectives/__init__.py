@@ -9,19 +9,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwright.data.labels import number_of_rows
+from rankwright.data.labels import check_any_judged, grouped_labels, is_judged, number_of_rows
 from rankwright.data.pairs import read_pairs
-from rankwright.data.queries import Queries, check_labels
+from rankwright.data.queries import Queries
 from rankwright.metrics import Metric
 from rankwright.objectives.anchors import RMSE, Logistic
 from rankwright.objectives.base import NOTATION, Capabilities, Objective, Sum, known_objectives
-from rankwright.objectives.bound import BoundObjective
+from rankwright.objectives.bound import BoundObjective, JudgedRows
 from rankwright.objectives.gradient import Floats, Gradient, Problem
 from rankwright.objectives.lambdas import LambdaLoss, LambdaMART, RankNet
 from rankwright.objectives.pointwise import QueryRMSE
@@ -130,7 +129,8 @@ def bind(
     objective
         An objective, or its name or text form.
     labels
-        Relevance of each row, finite and non-negative; several labels as a dict or a data frame, by name.
+        Relevance of each row, finite and non-negative; several labels as a dict or a data frame, by name. Rows with a
+        missing label (NaN) have no gradient, and the others have the gradient of a query without them.
     qid, group
         Which rows belong together: an id per row in any order, or sizes in row order. Random draws of a query
         depend on its id, or with ``group`` on its number.
@@ -158,6 +158,20 @@ def bind(
     [-1.0, 1.0]
     """
     queries = Queries.of(number_of_rows(labels), qid, group)
+    judged = queries.ungroup(is_judged(grouped_labels(labels, queries), queries.n_rows))
+    if not judged.all():
+        check_any_judged(None, judged)
+        if pairs is not None:
+            raise ValueError("labels are missing, and pairs may need them; leave out one of them.")
+        by_name = grouped_labels(labels, queries)
+        labels = {name: queries.ungroup(values)[judged] for name, values in by_name.items()}
+        if weights is not None:
+            weights = queries.ungroup(queries.per_row(weights))[judged]
+        if propensity is not None:
+            propensity = np.asarray(propensity)[judged]
+        # Ids of queries stay the same, and so do their random draws.
+        number = queries.ungroup(queries.query_of_row)[judged]
+        queries = Queries.from_qid(queries.ids[number])
     value = _read(objective, options)
     given = None if pairs is None else read_pairs(pairs, queries)
     inverse = None
@@ -166,8 +180,8 @@ def bind(
             raise ValueError(
                 f"propensity has shape {np.shape(propensity)} for {queries.n_rows} rows; give one per row."
             )
-        main = next(iter(labels.values())) if isinstance(labels, Mapping) else labels
-        y, seen = check_labels(main, queries), queries.group(propensity)
+        y = next(iter(grouped_labels(labels, queries).values()))
+        seen = queries.group(propensity)
         weight = inverse_propensities(seen, y, queries, clip=clip, self_normalised=self_normalised)
         inverse = queries.ungroup(weight)
     shared: dict[str, Any] = {
@@ -177,7 +191,9 @@ def bind(
         "pairs": given,
         "inverse": inverse,
     }
-    return BoundObjective(value, labels, queries, metric, **shared)
+    if judged.all():
+        return BoundObjective(value, labels, queries, metric, **shared)
+    return JudgedRows(judged, value, labels, queries, metric, **shared)
 
 
 def gradients(

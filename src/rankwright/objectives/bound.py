@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.labels import Labels, choose_label, grouped_labels
 from rankwright.data.pairs import Pairs
@@ -327,6 +327,35 @@ class BoundObjective:
                 "Lower the learning rate if training diverged."
             )
         return z
+
+
+class JudgedRows(BoundObjective):
+    """An objective bound to the judged rows of a data set, called with the scores of all rows.
+
+    Unjudged rows have no gradient. `at` and `leaf_system` take the judged rows alone.
+
+    Parameters
+    ----------
+    judged
+        Whether a row is judged, in the caller's order [rows].
+    arguments, options
+        Of `BoundObjective`, for the judged rows.
+    """
+
+    def __init__(self, judged: NDArray[np.bool_], *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._judged = judged
+
+    def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
+        """Return gradient and curvature of the loss at ``scores``, each with a number per row."""
+        z = np.asarray(scores)
+        if z.shape != self._judged.shape:
+            raise ValueError(
+                f"scores have shape {z.shape} for {len(self._judged)} rows; give one per row."
+            )
+        grad, hess = np.zeros(len(z)), np.zeros(len(z))
+        grad[self._judged], hess[self._judged] = super().__call__(z[self._judged], iteration)
+        return grad, hess
 
 
 def _add_parts(

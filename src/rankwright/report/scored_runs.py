@@ -62,6 +62,8 @@ class ScoredRuns:
         listed = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
         rankers: list[Any] = [getattr(system, "ranker", system) for system in systems]
         scores = [ranker.predict(data) for ranker in rankers]
+        # As in the means, documents without a label count as not relevant.
+        data = data.with_unjudged_as_not_relevant()
         options: dict[str, Any] = {"group": data.group, "weights": data.weights}
         evaluations = [
             evaluate(run_scores, data.labels, metrics=listed or _METRICS, **options)

@@ -23,8 +23,9 @@ class HeldOut(NamedTuple):
 
 
 def held_out(ranker: Any, data: RankingData) -> HeldOut:
-    """Score data that the ranker was not trained on."""
-    return HeldOut(ranker.predict(data), data.y, data.weights, data.n_queries)
+    """Score data that the ranker was not trained on, and return the rows that have a label."""
+    scores, judged = ranker.predict(data), data.only_judged()
+    return HeldOut(scores[data.judged], judged.y, judged.weights, judged.n_queries)
 
 
 def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
@@ -66,4 +67,5 @@ def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
     weights = None
     if data.weights is not None:
         weights = np.concatenate([part.weights for part in parts])
-    return HeldOut(scores, labels, weights, data.n_queries)
+    n_queries = sum(part.n_queries for part in parts)
+    return HeldOut(scores, labels, weights, n_queries)

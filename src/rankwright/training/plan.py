@@ -338,6 +338,12 @@ def read_metrics(option: Any) -> dict[str, Metric]:
                 f"{item!r}."
             )
         metrics[str(item).strip()] = parse_metric(item)
+    first = next(iter(metrics.values()))
+    if first.first.reads_missing:
+        raise ValueError(
+            f"{first} is about the labels and not about the order, so it cannot be optimised; name "
+            "the metric to optimise first."
+        )
     return metrics
 
 

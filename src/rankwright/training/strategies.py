@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.labels import choose_label
+from rankwright.data.labels import as_not_relevant, choose_label
 from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
@@ -117,15 +117,17 @@ class Training:
 
     def fingerprint(self, data: RankingData) -> str:
         """Hash data as a training on it alone would, for its manifest."""
-        return fingerprint(self._with_features(data, canonical=True))
+        return fingerprint(self.rows_to_learn(data))
 
-    def _with_features(self, data: RankingData, *, canonical: bool = False) -> RankingData:
-        return data.with_features(
-            self.recipe,
-            names=self.data.feature_names,
-            canonical=canonical,
-            threads=self.plan.threads,
-        )
+    def rows_to_learn(self, data: RankingData) -> RankingData:
+        """Return the rows as the loop trains on them."""
+        names, threads = self.data.feature_names, self.plan.threads
+        return data.to_learn(self.recipe, names=names, threads=threads)
+
+    def with_features(self, data: RankingData) -> RankingData:
+        """Return rows to evaluate."""
+        names, threads = self.data.feature_names, self.plan.threads
+        return data.with_features(self.recipe, names=names, threads=threads)
 
 
 class Pass(NamedTuple):
@@ -184,12 +186,12 @@ def run_pass(training: Training) -> Pass:
     """Run the loop once."""
     plan, times = training.plan, dict(training.times)
     with _preparing(training, times):
-        rows = training._with_features(training.data, canonical=True)
+        rows = training.rows_to_learn(training.data)
         plan = for_data(plan, rows, _reducer_alone(plan), derived=len(training.recipe.names))
         # Training data that is evaluated too is prepared only once.
         valid = []
         for data in training.valid:
-            valid.append(rows if data is training.data else training._with_features(data))
+            valid.append(rows if data is training.data else training.with_features(data))
         saved = Checkpoint.of(plan, [rows, *valid], training.initial)
     with nullcontext() if saved is None else locked(saved.path, "a training"):
         with _preparing(training, times):
@@ -293,7 +295,7 @@ def _train_and_refit(training: Training) -> Fitted:
     joined = RankingData.concatenate(both)
     # More queries bear more trees, in proportion.
     iteration = manifest["stopping"]["chosen_iteration"]
-    trees = _scaled(iteration, joined.n_rows / given.n_rows, training.plan)
+    trees = _scaled(iteration, joined.n_judged / given.n_judged, training.plan)
     again = training.part("refit", data=joined, valid=())
     again = replace(again, plan=again.plan.without_stopping(trees))
     try:
@@ -387,7 +389,7 @@ def _train_after_folds(training: Training, n_folds: int) -> Fitted:
     stopping = _choose_over(folds, plan)
     # A fold has fewer queries than the final pass, which gets more trees in proportion.
     rows = float(np.mean([fold.ended.rows.n_rows for fold in folds]))
-    trees = _scaled(stopping["chosen_iteration"], given.n_rows / rows, plan)
+    trees = _scaled(stopping["chosen_iteration"], given.n_judged / rows, plan)
     final = training.part("all queries", stage=training.stage, times=training.times)
     final = replace(final, plan=final.plan.without_stopping(trees))
     ended = run_pass(final)
@@ -540,7 +542,8 @@ def _has_value(data: RankingData, plan: Plan) -> bool:
     if data.weights is not None:
         counts = data.weights[data.boundaries[:-1]] > 0
     for _, term in plan.target.terms():
-        counts &= term.bind(choose_label(data.labels, term.label), data.boundaries).scale != 0
+        label = as_not_relevant(choose_label(data.labels, term.label))
+        counts &= term.bind(label, data.boundaries).scale != 0
     return bool(counts.any())
 
 

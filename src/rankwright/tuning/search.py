@@ -111,7 +111,7 @@ def tune(
     labels = choose_label(data.labels, target.first.label) if data.labels else data.y
     if is_auto(objective) and not data.labels:
         objective = AUTO_PAIRS
-    resolved = resolve_objective(objective, target, float(np.mean(labels > 0)))
+    resolved = resolve_objective(objective, target, float(np.mean(labels[data.judged] > 0)))
     full_space = search_space(objective, metric, preset=preset)
     if not data.one_weight_per_query:
         full_space["leaf_values"] = "diagonal"

@@ -182,6 +182,11 @@ def write_letor(
             "LETOR text cannot hold weights, but this data has them. Write Parquet or CSV, or "
             "create the data without weights."
         )
+    if np.isnan(data.y).any():
+        raise ValueError(
+            "LETOR text cannot hold missing labels, but this data has unjudged documents. Write "
+            "Parquet or CSV."
+        )
     if sparse is None:
         sparse = sp.issparse(data.X)
     # The texts that repeat in every row are made once.
