@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine_files import ENGINES, logged
 from rankwright import cli
 from rankwright.serve.application import Application
 from rankwright.serve.bodies import MemoryBudget
@@ -240,3 +241,67 @@ def test_a_model_that_was_calibrated_meanwhile_is_read_again(tmp_path: Path) -> 
     assert holder.reload()
     assert 0 < holder.current.rank(request)["results"][0]["calibrated"] < 4
     assert not holder.reload()
+
+
+@pytest.fixture(scope="module")
+def logged_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    """A service with a model of logged features and of ranks within the query."""
+    folder = tmp_path_factory.mktemp("logged") / "model"
+    quick(within_query="rank").fit(logged()).save(folder)
+    application = Application(ModelHolder(folder), ServiceSettings(), JsonLog("off"))
+    yield application
+    application.close()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_hits_with_their_logged_features_are_ranked(logged_app: Application, engine: str) -> None:
+    data = logged(2, missing=engine != "solr, sparse")
+    write_hit, _ = ENGINES[engine]
+    rows = range(*data.boundaries[:2])
+    hits = [write_hit(data.fields["docid"][row], data.X[row]) for row in rows]
+    status, found = ask(logged_app, json.dumps({"hits": hits, "scores": True}).encode())
+    assert status == 200, found
+    expected = logged_app.holder.current.model.predict(data.subset([0]))
+    np.testing.assert_array_equal(found["scores"], expected)
+    order = np.argsort(-expected, kind="stable")
+    assert [result["id"] for result in found["results"]] == [
+        data.fields["docid"][row] for row in order
+    ]
+    # Lists by feature are the same request.
+    columns = {
+        name: [None if np.isnan(value) else value for value in data.X[list(rows), number]]
+        for number, name in enumerate(data.feature_names)
+    }
+    body = {"columns": columns, "scores": True, "allow_missing": True}
+    assert ask(logged_app, json.dumps(body).encode())[1]["scores"] == found["scores"]
+
+
+HIT = {"id": "a", "fields": {"documentid": "a", "matchfeatures": {"title": 1, "body": 2}}}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({"hits": [{}]}, 422, "hits[0]: the hit has no logged features"),
+        ({"hits": [HIT]}, 422, "hits[0] lacks the feature 'age'. Log every feature"),
+        ({"hits": [HIT], "ids": [1]}, 400, "hits have ids of their own"),
+        ({"hits": [HIT, HIT], "allow_missing": True}, 422, "an id occurs twice"),
+        ({"hits": {}}, 400, "hits must be a list; got an object"),
+        ({"hits": [HIT], "rows": []}, 400, "give either rows"),
+        ({"columns": []}, 400, "columns must be an object of lists by feature name; got a list"),
+        ({"columns": {"title": 1}}, 400, "columns, 'title' must be a list; got 1"),
+        ({"columns": {"title": [1], "body": []}}, 400, "the lists of columns have from 0 to 1"),
+        ({"columns": {"title": [1]}}, 422, "documents[0] lacks the feature 'body'"),
+        ({"columns": {"title": [1] * 2000}}, 413, "columns has 1001 entries"),
+    ],
+)
+def test_refused_hits_and_columns(
+    logged_app: Application, body: Any, status: int, message: str
+) -> None:
+    found, answer = ask(logged_app, json.dumps(body).encode())
+    assert (found, answer["error"].startswith(message)) == (status, True), answer
+
+
+def test_hits_may_have_further_features(logged_app: Application) -> None:
+    fields = {"documentid": "a", "matchfeatures": {"title": 1, "body": 2, "age": 3, "more": 4}}
+    assert ask(logged_app, json.dumps({"hits": [{"fields": fields}]}).encode())[0] == 200

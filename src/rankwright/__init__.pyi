@@ -21,6 +21,7 @@ from .clicks.propensities import Propensities as Propensities
 from .clicks.propensities import estimate_propensities as estimate_propensities
 from .clicks.reading import read_clicks as read_clicks
 from .clicks.simulation import simulate_clicks as simulate_clicks
+from .clicks.ubi import read_ubi as read_ubi
 from .cluster.options import Cluster as Cluster
 from .data.combining import combine as combine
 from .data.dataset import RankingData as RankingData
@@ -28,6 +29,8 @@ from .data.formats.letor import read_letor as read_letor
 from .data.formats.letor import write_letor as write_letor
 from .data.reading import read_data as read_data
 from .data.reading import write_data as write_data
+from .data.search_engines.feature_log import read_feature_log as read_feature_log
+from .data.search_engines.judgments import read_judgments as read_judgments
 from .data.streaming import stream_data as stream_data
 from .data.synthetic import make_web_search as make_web_search
 from .data.trec import align as align

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 import rankwright as rw
+from engine_examples import engine_files
 from folders import Folder, changed_folder
 from rankwright.data.reading import write_table
 from rankwright.exporting import export_options, load_target
@@ -85,6 +86,10 @@ def readers() -> dict[str, Callable[[Path], Reader]]:
             folder / "clicks.parquet", CLICKS, use_clicks
         ),
         "features.json": features_reader,
+        **{
+            name: lambda folder, make=make: Reader(*make(folder))
+            for name, make in engine_files().items()
+        },
         **{
             f"export/{name}": lambda folder, name=name: export_reader(folder, name)
             for name in EXPORTS

@@ -425,14 +425,14 @@ class ARP(Metric):
 
 
 @dataclass(frozen=True)
-class Judged(Metric):
+class JudgedShare(Metric):
     """Share of documents above the cutoff that have a label: w_i = 1, g = 1 unless the label is missing.
 
     Shorter lists are divided by their length.
 
     Examples
     --------
-    >>> Judged(at=2).of(scores=[3, 2, 1], labels=[float("nan"), 0, 1])
+    >>> JudgedShare(at=2).of(scores=[3, 2, 1], labels=[float("nan"), 0, 1])
     0.5
     """
 

@@ -65,6 +65,8 @@ class ServedModel:
         except ValueError as error:
             # The values have the form of the model's columns, and the model refuses them.
             raise Refusal(422, str(error)) from None
+        if query.scores:
+            answer["scores"] = scores.tolist()
         best = np.argsort(-scores, kind="stable")[: query.top]
         answer["results"] = results = [
             {"id": query.ids[number], "score": score}

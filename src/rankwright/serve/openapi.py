@@ -44,7 +44,7 @@ def document(settings: ServiceSettings, columns: Columns) -> dict[str, Any]:
     )
     rank["requestBody"]["content"]["application/json"]["examples"] = _examples(columns)
     components = description["components"]
-    for kind in ("rows", "documents"):
+    for kind in ("rows", "documents", "hits"):
         components["schemas"]["Query"]["properties"][kind]["maxItems"] = settings.max_rows
     if settings.token is None:
         del components["securitySchemes"]

@@ -1,14 +1,16 @@
 """The body of a request to rank: JSON, checked against the columns of the model.
 
 Rows are lists of numbers in the order of the model's columns. Documents are objects by the names
-of the columns. Values mean the same as for `Model.predict`: rows are like an array, with codes for
-categories; documents are like a data frame, with levels for categories that have levels. A level
-that training has not seen is a missing value.
+of the columns; columns are an object of lists, one value per document. Hits are documents of a
+search engine's response with the features that it logged. Values mean the same as for
+`Model.predict`: rows are like an array, with codes for categories; documents are like a data frame,
+with levels for categories that have levels. A level that training has not seen is a missing value.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,9 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.columns import Columns
+from rankwright.data.search_engines.hits import read_hit
 from rankwright.serve.refusals import Refusal, shown
 
-_KEYS = ("rows", "documents", "ids", "top", "contributions", "calibrated", "allow_missing")
+_KINDS = ("rows", "documents", "columns", "hits")
+_FLAGS = ("contributions", "calibrated", "scores", "allow_missing")
+_KEYS = (*_KINDS, "ids", "top", *_FLAGS)
 _NUMBERS = frozenset({float, int, bool})
 
 
@@ -33,6 +38,7 @@ class Query(NamedTuple):
     top: int  # number of documents to return
     contributions: bool
     calibrated: bool  # whether to return calibrated values too
+    scores: bool  # whether to return the scores of all documents in the order of the request too
     unknown_levels: int  # values of categorical columns that training has not seen
 
 
@@ -58,13 +64,17 @@ def parse_query(body: bytes, columns: ColumnTable, max_rows: int) -> Query:
     for key in request:
         if key not in _KEYS:
             raise Refusal(400, f"unknown key {shown(key)}; the keys are {', '.join(_KEYS)}.")
-    if ("rows" in request) == ("documents" in request):
+    kinds = [kind for kind in _KINDS if kind in request]
+    if len(kinds) != 1:
         raise Refusal(
-            400, "give either rows (lists of numbers) or documents (objects by feature name)."
+            400,
+            "give either rows (lists of numbers), documents (objects by feature name), columns "
+            "(lists by feature name) or hits (of a search engine).",
         )
-
-    kind = "rows" if "rows" in request else "documents"
+    kind = kinds[0]
     items = request[kind]
+    if kind == "columns":
+        items = _transposed(items, max_rows)
     if not isinstance(items, list):
         raise Refusal(400, f"{kind} must be a list; got {shown(items)}.")
     n_documents = len(items)
@@ -77,6 +87,12 @@ def parse_query(body: bytes, columns: ColumnTable, max_rows: int) -> Query:
 
     allow_missing = _flag(request, "allow_missing")
     unknown_levels = 0
+    if kind == "hits":
+        if "ids" in request:
+            raise Refusal(400, "hits have ids of their own; leave out ids.")
+        request["ids"], items = _documents_of_hits(items, columns.names, allow_missing)
+        # The engine says itself which features are missing.
+        allow_missing = True
     if kind == "rows":
         matrix = columns.of_rows(items, allow_missing)
     else:
@@ -87,8 +103,61 @@ def parse_query(body: bytes, columns: ColumnTable, max_rows: int) -> Query:
         _top(request, n_documents),
         _flag(request, "contributions"),
         _flag(request, "calibrated"),
+        _flag(request, "scores"),
         unknown_levels,
     )
+
+
+def _transposed(columns: Any, max_rows: int) -> list[dict[str, Any]]:
+    """Return columns as documents."""
+    if not isinstance(columns, dict) or not columns:
+        raise Refusal(
+            400, f"columns must be an object of lists by feature name; got {shown(columns)}."
+        )
+    lengths = set()
+    for name, values in columns.items():
+        if not isinstance(values, list):
+            raise Refusal(400, f"columns, {shown(name)} must be a list; got {shown(values)}.")
+        lengths.add(len(values))
+    if len(lengths) > 1:
+        raise Refusal(
+            400,
+            f"the lists of columns have from {min(lengths)} to {max(lengths)} values; give each "
+            "document a value.",
+        )
+    # A document needs more memory than a value, so too many are not made.
+    n_documents = min(lengths.pop(), max_rows + 1)
+    return [
+        {name: values[number] for name, values in columns.items()} for number in range(n_documents)
+    ]
+
+
+def _documents_of_hits(
+    hits: list[Any], names: Sequence[str], allow_missing: bool
+) -> tuple[list[str], list[dict[str, float | None]]]:
+    """Return the ids of hits, and the model's features that the engine logged; null is missing."""
+    ids, documents = [], []
+    for number, item in enumerate(hits):
+        try:
+            hit = read_hit(item)
+        except ValueError as error:
+            raise Refusal(422, f"hits[{number}]: {error}") from None
+        document: dict[str, float | None] = {}
+        for name in names:
+            if name in hit.features:
+                value = hit.features[name]
+                document[name] = None if math.isnan(value) else value
+            elif hit.sparse:
+                document[name] = 0.0
+            elif not allow_missing:
+                raise Refusal(
+                    422,
+                    f"hits[{number}] lacks the feature {name!r}. Log every feature of the model, or "
+                    "allow_missing: true if a feature that is not logged is a missing value.",
+                )
+        ids.append(hit.document)
+        documents.append(document)
+    return ids, documents
 
 
 class ColumnTable:

@@ -1,0 +1,1 @@
+"""Files of search engines: logged features, judgment lists, and the hits of a search response."""
