@@ -231,7 +231,9 @@ def test_refusals() -> None:
         quick().fit(TRAIN.X, nothing, qid=TRAIN.qid)
     with pytest.raises(ValueError, match="no document has a label"):
         rw.evaluate([1, 2], [NAN, NAN], group=[2])
-    with pytest.raises(ValueError, match="unjudged must be one of 'not-relevant', 'condensed'; got 'drop'"):
+    with pytest.raises(
+        ValueError, match="unjudged must be one of 'not-relevant', 'condensed'; got 'drop'"
+    ):
         rw.evaluate([1, 2], [NAN, 1], group=[2], unjudged="drop")
     with pytest.raises(ValueError, match="judged@10 is about the labels"):
         quick(metric="judged@10").fit(TRAIN)

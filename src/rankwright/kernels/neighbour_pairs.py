@@ -94,7 +94,7 @@ def neighbour_pairs(
     q1: int,
     queries: Any,
     score: Any,
-    judged: Any,
+    labelled: Any,
     chain: Any,
     neighbours: Any,
     noise: Any,
@@ -131,7 +131,7 @@ def neighbour_pairs(
             document["odds"] = (
                 score[start + a] if wide else exp_negative(score[start + a] - highest)
             )
-            document["label"] = judged.label[start + a]
+            document["label"] = labelled.label[start + a]
             document["gain"] = chain.gain[start + a]
             document["cont"] = 1.0 if chain.additive else chain.cont[start + a]
             document["carry"] = 0.0 if chain.additive else chain.carry[start + a]
@@ -169,8 +169,8 @@ def neighbour_pairs(
                     state_here = state[min(tile, m - 1)]
                     if neighbours.from_start:
                         state[:m] = chain.start
-                if judged.weight.size > 0:
-                    gather(m, start, order[low:], judged.weight, u)
+                if labelled.weight.size > 0:
+                    gather(m, start, order[low:], labelled.weight, u)
                 if leaf.size > 0:
                     gather_leaves(m, start, order[low:], leaf, leaf_at)
                 w, lower = chain.weight[low:], neighbours.lower[low:]
@@ -186,7 +186,7 @@ def neighbour_pairs(
                         _chained_exchanges_apart(
                             apart, rows, w, lower, g, d, e, state, worth, through, gathered, curv
                         )
-                    if judged.weight.size > 0:
+                    if labelled.weight.size > 0:
                         _weigh_apart(apart, rows, y, u, curv)
                     _pushes_apart(apart, rows, wide, y, odds, push, curv)
                     if keeps:

@@ -24,7 +24,7 @@ TILE = 1024  # positions that are paired at a time, because their arrays then st
 WIDE = 650.0  # a larger range of sigma z underflows in exp(sigma (z - max))
 
 
-class Judged(NamedTuple):
+class Labelled(NamedTuple):
     """Labels and weights of the documents; ``weight`` is empty if all pairs have the weight W alone."""
 
     label: NDArray[Any]  # [documents]

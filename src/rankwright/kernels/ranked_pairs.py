@@ -102,7 +102,7 @@ def ranked_pairs(
     q1: int,
     bounds: Any,
     score: Any,
-    judged: Any,
+    labelled: Any,
     chain: Any,
     weights: Any,
     choice: Any,
@@ -130,7 +130,7 @@ def ranked_pairs(
         wide = not weights.sigma * (highest - noisy[order[n - 1]]) < WIDE
         for a in range(n):
             documents[a]["score"] = noisy[a]
-            documents[a]["label"] = judged.label[start + a]
+            documents[a]["label"] = labelled.label[start + a]
             documents[a]["gain"] = chain.gain[start + a]
         for i in range(n):
             document = documents[order[i]]
@@ -146,7 +146,7 @@ def ranked_pairs(
             gather(n, start, order, chain.carry, e)
             walk(n, d, e, chain.start, state)
         if weights.by_document:
-            gather(n, start, order, judged.weight, u)
+            gather(n, start, order, labelled.weight, u)
         if sums.leaf.size > 0:
             gather_leaves(n, start, order, sums.leaf, leaf_at)
 

@@ -23,7 +23,7 @@ import numpy as np
 from rankwright.kernels.evaluate import INPUT, order_queries
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.given_pairs import GivenPairs, given_pairs
-from rankwright.kernels.pairs import NO_NOISE, Judged, Noise, PairSums
+from rankwright.kernels.pairs import NO_NOISE, Labelled, Noise, PairSums
 from rankwright.kernels.random import UNIFORM, noise_by_query
 from rankwright.kernels.ranked_pairs import (
     ALL,
@@ -433,7 +433,7 @@ class _RankedPairs(PairGradient):
         """Call the kernel, once per sample of noise."""
         weights, choice, noise = self.options
         bounds, chain = self.bounds, self.chain
-        judged = Judged(self.problem.labels, self.problem.weights)
+        labelled = Labelled(self.problem.labels, self.problem.weights)
         with self.scratch.borrow() as scratch:
             for number in range(noise.samples):
                 sample = Sample(np.empty(0), np.empty(0), 1.0 / noise.samples)
@@ -445,7 +445,7 @@ class _RankedPairs(PairGradient):
                     draws = self._draw(q0, q1, UNIFORM, stream, _FIRST_SELECTION_DRAW + number)
                     sample = sample._replace(selection_draws=draws)
                 ranked_pairs(
-                    q0, q1, bounds, scores, judged, chain, weights, choice, sample, sums, scratch
+                    q0, q1, bounds, scores, labelled, chain, weights, choice, sample, sums, scratch
                 )
 
     def _draw(self, q0: int, q1: int, kind: int, stream: np.uint64, draw: int) -> Floats:

@@ -27,7 +27,7 @@ from rankwright.kernels.neighbour_pairs import (
     neighbour_pairs,
     stored_pairs_between,
 )
-from rankwright.kernels.pairs import Judged, Noise, PairSums
+from rankwright.kernels.pairs import Labelled, Noise, PairSums
 from rankwright.kernels.random import KeyedQueries
 from rankwright.metrics import ExpDCG, Metric
 from rankwright.objectives.base import Capabilities, Objective
@@ -215,8 +215,8 @@ class _NeighbourPairs(PairGradient):
     ) -> None:
         """Call the kernel, which stores the pairs if there is room for them."""
         queries = KeyedQueries(self.bounds, self.keys)
-        judged = Judged(self.problem.labels, self.problem.weights)
-        given = (queries, scores, judged, self.chain, self.neighbours, self.noise, stream, stored)
+        labelled = Labelled(self.problem.labels, self.problem.weights)
+        given = (queries, scores, labelled, self.chain, self.neighbours, self.noise, stream, stored)
         with self.scratch.borrow() as scratch:
             neighbour_pairs(q0, q1, *given, sums, scratch)
 
