@@ -248,7 +248,9 @@ def logged_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application
     """A service with a model of logged features and of ranks within the query."""
     folder = tmp_path_factory.mktemp("logged") / "model"
     quick(within_query="rank").fit(logged()).save(folder)
-    application = Application(ModelHolder(folder), ServiceSettings(), JsonLog("off"))
+    holder = ModelHolder(folder)
+    holder.warm_up()
+    application = Application(holder, ServiceSettings(), JsonLog("off"))
     yield application
     application.close()
 
