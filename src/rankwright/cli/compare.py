@@ -65,9 +65,7 @@ def compare(
         systems, data, train=training_queries(train, reading), metric=main_metric
     )
     results = [
-        opened.evaluate(
-            system, metrics=metric_names, ties=ties, empty=empty, unjudged=unjudged
-        )
+        opened.evaluate(system, metrics=metric_names, ties=ties, empty=empty, unjudged=unjudged)
         for system in systems
     ]
     comparison = rw.compare(*results, names=names, metrics=metric_names, test=test, seed=seed)
