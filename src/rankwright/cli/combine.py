@@ -68,6 +68,8 @@ def combine(
 
 def _summary(data: RankingData, retrievers: list[str], out: Path) -> Table:
     """Return how many documents, and relevant documents, each retriever found."""
+    from rankwright.support.tables import Table
+
     rows: list[list[str | int | float | None]] = [["all", data.n_rows, int((data.y > 0).sum())]]
     for name in retrievers:
         found = data.X[:, data.feature_names.index(f"{name}_found")] > 0
