@@ -240,7 +240,7 @@ def test_the_command_writes_what_the_function_returns(
         (["a=x.run", "a=y.run", "--out", "a.parquet"], 2, "given twice"),
         (["a=x.run", "--out", "a.txt"], 1, "no named columns"),
         (["a=absent.run", "--out", "a.parquet"], 1, "absent.run: No such file"),
-        (["a=x.run", "--unjudged", "-1", "--out", "a.parquet"], 2, "--unjudged"),
+        (["a=x.run", "--unjudged", "-1", "--out", "a.parquet"], 1, "--unjudged must be a number"),
     ],
 )
 def test_the_command_called_wrongly(

@@ -403,3 +403,15 @@ def test_clicks_on_no_hit_are_counted(tmp_path: Path) -> None:
     events.write_text(json.dumps({**click, "event_attributes": {"object": {"object_id": "z"}}}))
     with pytest.warns(UserWarning, match="1 clicks in .* are of no hit"):
         assert not rw.read_ubi(queries, events).click.any()
+
+
+def test_retrievers_are_combined_with_a_judgment_list(tmp_path: Path, call: Any) -> None:
+    ratings, run = tmp_path / "ratings.csv", tmp_path / "bm25.run"
+    ratings.write_text("query,docid,rating\nq,a,3\nq,b,0.5\n")
+    run.write_text("q Q0 a 1 3 x\nq Q0 b 2 2 x\nq Q0 c 3 1 x\n")
+    data = rw.combine({"bm25": run}, ratings, unjudged=float("nan"))
+    np.testing.assert_array_equal(data.y, [3.0, 0.5, np.nan])
+    out = tmp_path / "all.parquet"
+    options = ["--judgments", ratings, "--unjudged", "nan", "--quiet"]
+    assert call("combine", f"bm25={run}", *options, "--out", out).code == 0
+    np.testing.assert_array_equal(rw.read_data(out).y, data.y)

@@ -26,7 +26,11 @@ def combine(
         Option(metavar="FILE", help="Parquet or CSV to write; an existing one is overwritten."),
     ],
     judgments: Annotated[
-        Path | None, Option(metavar="QRELS", help="TREC qrels; without them there are no labels.")
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Ratings: TREC qrels, CSV of Quepid, JSON of OpenSearch or Elasticsearch.",
+        ),
     ] = None,
     features: Annotated[
         list[Path] | None,
@@ -36,7 +40,7 @@ def combine(
         ),
     ] = None,
     unjudged: Annotated[
-        float, Option(help="Label of the documents without a judgment.", min=0)
+        float, Option(help="Label of the documents without a judgment; nan leaves it missing.")
     ] = 0,
     quiet: options.Quiet = False,
 ) -> None:

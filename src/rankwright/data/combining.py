@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from rankwright.data.columns import Columns, HasColumns, Levels, encode
 from rankwright.data.dataset import RankingData
 from rankwright.data.queries import is_missing, text_array
-from rankwright.data.trec import Qrels, TrecRun, read_qrels, read_trec_run
+from rankwright.data.search_engines.judgments import Judgments, read_judgments
+from rankwright.data.trec import Qrels, TrecRun, read_trec_run
 from rankwright.data.within_query import RRF_OFFSET, ranks_of_columns
 from rankwright.support import checks
 from rankwright.support.frames import as_frame
@@ -61,15 +62,16 @@ def combine(
         Results by the name of the retriever: the path of a TREC run file, a `rankwright.data.trec.TrecRun`, a dict
         ``{query: {document: score}}``, or a data frame with the columns ``qid``, ``docid`` and ``score``.
     judgments
-        Labels: the path of a TREC qrels file, a `rankwright.data.trec.Qrels`, a dict ``{query: {document: label}}``, or
-        a data frame with the columns ``qid``, ``docid`` and ``label``. As in trec_eval, only queries with judgments are
-        kept, and a negative label counts as 0. Without judgments all queries are kept, and there are no labels.
+        Labels: the path of a judgment list (see `read_judgments`), a `rankwright.data.trec.Qrels`, a dict
+        ``{query: {document: label}}``, or a data frame with the columns ``qid``, ``docid`` and ``label``. As in
+        trec_eval, only queries with judgments are kept, and a negative label counts as 0. Without judgments all queries
+        are kept, and there are no labels.
     features
         More columns: a data frame, or the path of a Parquet or CSV file, with the column ``docid`` (features of
         documents), ``qid`` (features of queries) or both; or a list of such tables. Documents and queries that it does
         not have get missing values.
     unjudged
-        Label of the documents without a judgment.
+        Label of the documents without a judgment; NaN leaves it missing.
     reference
         Training data, or a model's ``columns_``, if ``features`` has categories: this data gets the same codes.
 
@@ -90,7 +92,9 @@ def combine(
     >>> data.X[:, :2].tolist()
     [[7.5, 1.0], [3.0, 2.0], [nan, 3.0]]
     """
-    checks.number("unjudged", unjudged, least=0)
+    # NaN equals nothing, itself included.
+    if unjudged == unjudged:
+        checks.number("unjudged", unjudged, least=0)
     if not isinstance(runs, Mapping) or not runs:
         raise checks.ArgumentError(
             "runs", "must be a dict of at least one retriever's results by its name."
@@ -213,7 +217,9 @@ def _by_query(source: Any, called: str, value: str) -> ByQuery:
 def _triples(source: Any, called: str, value: str) -> list[tuple[Any, Any, Any]]:
     """Return query, document and number of each entry."""
     if isinstance(source, str | os.PathLike):
-        source = read_trec_run(source) if value == "score" else read_qrels(source)
+        source = read_trec_run(source) if value == "score" else read_judgments(source)
+    if isinstance(source, Judgments):
+        return [(*key, rating) for key, rating in source.by_document().items()]
     if isinstance(source, TrecRun | Qrels):
         numbers = getattr(source, value).tolist()
         return list(zip(source.qid.tolist(), source.docno.tolist(), numbers, strict=True))
