@@ -400,10 +400,6 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: RankingData(FRAME, [0, 1, 2], qid="q", weights="z"),
         "weights must be numbers",
     ),
-    "NaN label": (
-        lambda: RankingData(X3, [np.nan, 1, 2], qid=["b", "a", "a"]),
-        r"got nan at row 0, query b\. Drop",
-    ),
     "infinite label": (
         lambda: RankingData(X3, [0, 1, np.inf], qid=[9, 9, 3]),
         "got inf at row 2, query 3",
@@ -411,20 +407,6 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "negative label": (
         lambda: RankingData(X3, [0, -1, 0], qid=[9, 3, 3]),
         "got -1.0 at row 1, query 3",
-    ),
-    "null label": (
-        lambda: RankingData(pl.DataFrame({"x": [1, 2], "y": [1, None]}), "y", qid=[2, 1]),
-        "got nan at row 1, query 1",
-    ),
-    "null label among categories": (
-        lambda: RankingData(
-            pa.table({"x": [1, 2], "y": pa.array([1, None]).dictionary_encode()}), "y", qid=[2, 1]
-        ),
-        "got nan at row 1, query 1",
-    ),
-    "NA label": (
-        lambda: RankingData(X3, pd.Series([0, 1, None], dtype="Int64"), qid=[2, 2, 1]),
-        "got nan at row 2, query 1",
     ),
     "text label": (
         lambda: RankingData(X3, ["good", "bad", "bad"], group=[3]),
@@ -686,6 +668,23 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "categories differ between the parts; create the later ones with reference= the first",
     ),
 }
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda: RankingData(X3, [1, 2, np.nan], qid=["b", "a", "a"]),
+        lambda: RankingData(pl.DataFrame({"x": [1, 2], "y": [1, None]}), "y", qid=[1, 2]),
+        lambda: RankingData(
+            pa.table({"x": [1, 2], "y": pa.array([1, None]).dictionary_encode()}), "y", qid=[1, 2]
+        ),
+        lambda: RankingData(X3, pd.Series([0, 1, None], dtype="Int64"), qid=[1, 1, 2]),
+    ],
+    ids=["NaN", "null", "null among categories", "NA"],
+)
+def test_missing_labels_are_missing_whatever_holds_them(create: Callable[[], RankingData]) -> None:
+    data = create()
+    assert np.flatnonzero(np.isnan(data.ungroup(data.y))).tolist() == [data.n_rows - 1]
 
 
 @pytest.mark.parametrize("name", REFUSALS)

@@ -500,15 +500,9 @@ def test_refusals(n_rows: int, qid: Any, group: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([0, 1, np.nan, 1], r"got nan at row 2, query a\. Drop the row, or shift"),
+        ([0, 1, np.nan, -2], r"got -2.0 at row 3, query b\. Drop the row, or shift"),
         ([0, 1, 1, -1], "got -1.0 at row 3, query b"),
         ([np.inf, 1, 1, 1], "got inf at row 0, query b"),
-        ([None, 1, 1, 1], "got nan at row 0, query b"),
-        (pa.chunked_array([pa.array([1, 2, None, 1])]), "got nan at row 2, query a"),
-        (
-            pa.chunked_array([pa.array([1, 2, None, 1]).dictionary_encode()]),
-            "got nan at row 2, query a",
-        ),
         ([0, 1, 1], r"labels have shape \(3,\) for 4 rows; give one label per row"),
         ([[0], [1], [1], [0]], r"labels have shape \(4, 1\) for 4 rows"),
         (["good", "bad", "bad", "bad"], "labels must be numbers"),
@@ -518,6 +512,20 @@ def test_refusals(n_rows: int, qid: Any, group: Any, message: str) -> None:
 def test_bad_labels_are_named_by_query_and_the_callers_row(labels: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_labels(labels, Queries.from_qid(["b", "a", "a", "b"]))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [1, 2, np.nan, 1],
+        [1, 2, None, 1],
+        pa.chunked_array([pa.array([1, 2, None, 1])]),
+        pa.chunked_array([pa.array([1, 2, None, 1]).dictionary_encode()]),
+    ],
+)
+def test_missing_labels_become_nan(labels: Any) -> None:
+    found = check_labels(labels, Queries.from_qid(["b", "a", "a", "b"]))
+    np.testing.assert_array_equal(found, [2, np.nan, 1, 1])
 
 
 # Cost

@@ -155,13 +155,14 @@ def test_align_by_hand() -> None:
     assert scores[:4].tolist() == [3, 2, 1, 2]
     assert scores[4] < 1
     assert align(run, qrels, unjudged=0.5)[1].tolist() == [0, 1, 2, 0.5, 4]
+    assert np.isnan(align(run, qrels, unjudged=math.nan)[1]).tolist() == [False] * 3 + [True, False]
 
 
 def test_align_refusals() -> None:
     run = TrecRun(["q1"], ["d"], [1.0], "bm25")
     with pytest.raises(ValueError, match=r"no query of the run 'bm25' is judged: it has q1.*01"):
         align(run, Qrels(["01"], ["d"], [1]))
-    for bad in (-1, math.nan):
+    for bad in (-1, math.inf):
         with pytest.raises(ValueError, match="unjudged must be a number from 0"):
             align(run, Qrels(["q1"], ["d"], [1]), unjudged=bad)
 

@@ -223,7 +223,8 @@ def align(
     >>> labels.tolist(), bool(scores[2] < 4), qid.tolist()
     ([0.0, 1.0, 2.0], True, ['q1', 'q1', 'q1'])
     """
-    if not np.isnan(unjudged):
+    # NaN equals nothing, itself included.
+    if unjudged == unjudged:
         checks.number("unjudged", unjudged, least=0)
     # As in trec_eval, a negative label is not relevant.
     judged: dict[str, dict[str, int]] = {}
