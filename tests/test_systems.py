@@ -314,3 +314,17 @@ def test_a_run_file_ranks_documents_that_it_lacks_last() -> None:
     scores = RunFile(run, "x").predict(TEST)
     assert scores[TEST.boundaries[0] + 3] == -2
     assert (np.delete(scores, TEST.boundaries[0] + 3) < -2).all()
+
+
+def test_documents_without_a_label_count_as_not_relevant() -> None:
+    unjudged = np.random.default_rng(5).random(TRAIN.n_rows) < 0.3
+    labels = [np.where(unjudged, missing, TRAIN.y) for missing in (NAN, 0.0)]
+    data = [
+        rw.RankingData(TRAIN.X, y, qid=TRAIN.qid, feature_names=TRAIN.feature_names) for y in labels
+    ]
+    missing, zero = (rw.linear("bm25", "dense").fit(part).weights_ for part in data)
+    assert missing == zero
+    curves = [rw.learning_curve(rw.column("bm25"), part, [5], repeats=2) for part in data]
+    assert curves[0] == curves[1]
+    tables = [rw.compare(rw.column("bm25"), rw.column("dense"), data=part) for part in data]
+    assert tables[0] == tables[1]
