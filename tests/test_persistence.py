@@ -148,7 +148,7 @@ def test_parameters_that_json_does_not_know(tmp_path: Path) -> None:
         random_state=np.random.RandomState(4),
         objective=LambdaMART(sigma=2.0),
         metric=Own(),
-        engine_params={"monotone_constraints": np.array([1, 0, 0, 0])},
+        engine_params={"feature_contri": np.array([1, 1, 0.5, 1])},
     )
     X, y, qid = rows()
     ranker.fit(X, y, qid=qid).save(tmp_path / "model.zip")

@@ -166,10 +166,8 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"engine_params": {"num_leaves": 5}}, "use the parameter num_leaves="),
     ({"engine_params": {"feature_fraction": 0.5}}, "use the parameter colsample="),
     ({"engine_params": {"max_bin": "many"}}, "LightGBM refuses the data or engine_params.*max_bin"),
-    (
-        {"engine_params": {"monotone_constraints": [1]}},
-        "LightGBM refuses the data or engine_params",
-    ),
+    ({"engine_params": {"monotone_constraints": [1]}}, "use monotone= instead"),
+    ({"monotone": {"f9": 1}}, "monotone must name columns of the data; got 'f9'"),
     (
         {"engine_params": {"lambda_l1": 1}, "langevin": True},
         "depends on the scale of the gradient and breaks shrinking",
@@ -179,10 +177,6 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     (
         {"engine_params": {"lambda_l1": 1}, "leaf_values": "full"},
         "acts on LightGBM's own leaf values",
-    ),
-    (
-        {"engine_params": {"monotone_constraints": [1, 0, 0, 0]}, "leaf_values": "full"},
-        "own leaf values",
     ),
     (
         {"engine_params": {"path_smooth": 1.0}, "langevin": {"leaf_noise": "independent"}},
@@ -209,7 +203,7 @@ def test_parameters_are_checked_before_training(
         {"engine_params": {"lambda_l1": 0.1}},
         {"engine_params": {"lambda_l1": 0.0, "min_gain_to_split": 0.0}, "langevin": True},
         {"engine_params": {"lambda_l1": 0.1}, "langevin": {"shrink_rate": 0}},
-        {"engine_params": {"monotone_constraints": [1, 0, 0, 0], "max_bin": 31}},
+        {"monotone": {"f0": 1}, "engine_params": {"monotone_penalty": 1.0, "max_bin": 31}},
         {"engine_params": {}},
         {"leaf_values": "full", "objective": "listnet"},
         {"max_depth": 1, "num_leaves": 2, "n_jobs": np.int64(1), "random_state": np.int32(3)},

@@ -135,7 +135,6 @@ def test_the_model_is_that_of_the_same_rows_in_memory(
         {"zero_as_missing": True},
         {"use_missing": False},
         {"min_data_in_bin": 20, "feature_pre_filter": False},
-        {"monotone_constraints": [1, 0, 0, 1, 0, 0, 0, 0, 0]},
         {"interaction_constraints": [[0, 1, 2], [3, 4, 5, 6, 7, 8]]},
     ],
     ids=lambda params: next(iter(params)),
@@ -469,9 +468,9 @@ def test_what_cannot_be_used_is_refused_before_rows_are_read(
             r"eval_set\[0\]: there is no Parquet file",
         ),
         (
-            {"engine_params": {"monotone_constraints": {"c9": 1}}, "objective": "lambdamart"},
+            {"monotone": {"c99": 1}, "objective": "lambdamart"},
             {"X": data},
-            "monotone",
+            "monotone must name columns",
         ),
     ):
         with pytest.raises(ValueError, match=reason):

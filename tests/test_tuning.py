@@ -260,7 +260,7 @@ def test_wrong_spaces_are_refused(make: Callable[[], object], message: str) -> N
         ({"trials": 0}, "trials must be a whole number from 1; got 0"),
         ({"trees": 2.5}, "trees must be a whole number from 1; got 2.5"),
         ({"seconds": 0}, "seconds must be a number above 0; got 0"),
-        ({"folds": 1}, "k=1 folds"),
+        ({"folds": 1}, "folds must be a whole number from 2"),
     ],
 )
 def test_wrong_searches_are_rejected(options: dict[str, Any], message: str) -> None:

@@ -20,6 +20,7 @@ from rankwright.data.columns import (
     names_columns,
 )
 from rankwright.data.dataset import RankingData
+from rankwright.data.folds import Folds
 from rankwright.data.matrices import as_dense
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
@@ -180,7 +181,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         method: str = "isotonic",
         target: str = "label",
         threshold: float | None = None,
-        folds: int | None = None,
+        folds: int | str | None = None,
     ) -> Self:
         """Learn the meaning of scores, for ``predict(..., calibrated=True)``.
 
@@ -202,7 +203,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             Least relevant label, with ``target="relevance"``; by default 1.
         folds
             Fit on scores of the training data instead. Each fold of its queries is scored by a
-            model of the other folds.
+            model of the other folds; with ``"time"`` by a model of the queries before it.
 
         Examples
         --------
@@ -227,7 +228,13 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 problem="these are the data that the model was trained on, so its scores are too good "
                 "to learn from. Give held-out queries; otherwise",
             )
-        scored = held_out(self, data) if folds is None else cross_fitted(self, data, folds)
+        number = None
+        if folds is None:
+            scored = held_out(self, data)
+        else:
+            read_folds = Folds.of(folds, 5)
+            number = read_folds.number
+            scored = cross_fitted(self, data, read_folds)
         calibration = fit_calibration(
             scored.scores,
             scored.labels,
@@ -236,7 +243,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             method=method,
             target=target,
             threshold=threshold,
-            folds=folds,
+            folds=number,
         )
         self.model_ = self.model_.with_calibration(calibration)
         return self

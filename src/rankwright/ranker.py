@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankwright.data.arguments import check_paths, evaluation_sets, ranking_data
 from rankwright.data.columns import frame_columns, names_columns
 from rankwright.data.dataset import RankingData
+from rankwright.data.time import TIME
 from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
@@ -19,6 +20,7 @@ from rankwright.objectives import Objective
 from rankwright.support.files import is_path
 from rankwright.support.interrupts import deferred_interrupts
 from rankwright.training.groups import Langevin, PositionBias
+from rankwright.training.monotone import constrained
 from rankwright.training.plan import AfterFolds, ClickColumns, Members, Plan, read_plan
 from rankwright.training.progress import ReadingBar, announcing_compilation
 from rankwright.training.result import naming_classes
@@ -48,6 +50,10 @@ class Ranker(FittedRanker):
         Features within the query, added to the columns: any of ``"rank"``, ``"z"``, ``"gap"``, ``"share"``, ``"mean"``,
         ``"max"`` and ``"rrf"`` for all columns, or a dict of them by column; see `rankwright.WithinQuery`. The model
         then scores all documents of a query together, so ``predict`` needs ``qid``.
+    monotone
+        Columns that may only raise (1) or only lower (-1) the score of a document, for example
+        ``{"price": -1, "ctr": 1}``, by name, ``"f0"`` for the first column of an array. It holds exactly, for every
+        model and every document, and also for the column's features within the query (docs/monotone.md).
     n_estimators
         Number of trees.
     learning_rate
@@ -85,6 +91,10 @@ class Ranker(FittedRanker):
         ``"valid"``: the first evaluation set is watched. ``"cv"``: five folds of the queries choose the number of trees
         by ``stopping_rule``, trees scaled to the rows, and then all queries train; ``early_stopping_rounds`` may be
         left out.
+    folds
+        The folds of ``early_stopping="cv"``: their number, 5 by default, or ``"time"``. Each fold then trains on the
+        queries before its held-out queries, by ``fit(time=...)``. ``"time(5, gap=7)"`` also leaves out the queries of
+        the seven days (or units of time) before them.
     stopping_rule
         The tree that the model ends with under early stopping. ``"within_error"``: the last tree with a difference from
         the best within a standard error, query by query, or within 1.5 standard errors with a steered learning rate.
@@ -180,6 +190,7 @@ class Ranker(FittedRanker):
         engine: str = "lightgbm",
         *,
         within_query: Option = None,
+        monotone: dict[str, int] | None = None,
         n_estimators: int = 300,
         learning_rate: float | None = None,
         num_leaves: int | None = None,
@@ -193,6 +204,7 @@ class Ranker(FittedRanker):
         leaf_values: str = "auto",
         early_stopping_rounds: int | None = None,
         early_stopping: str = "valid",
+        folds: int | str | None = None,
         stopping_rule: str = "within_error",
         refit: bool = False,
         members: int = 1,
@@ -208,6 +220,7 @@ class Ranker(FittedRanker):
         self.metric = metric
         self.engine = engine
         self.within_query = within_query
+        self.monotone = monotone
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
@@ -221,6 +234,7 @@ class Ranker(FittedRanker):
         self.leaf_values = leaf_values
         self.early_stopping_rounds = early_stopping_rounds
         self.early_stopping = early_stopping
+        self.folds = folds
         self.stopping_rule = stopping_rule
         self.refit = refit
         self.members = members
@@ -246,6 +260,7 @@ class Ranker(FittedRanker):
         propensity: Any = None,
         clip: float | None = None,
         self_normalised: bool = False,
+        time: Any = None,
         eval_set: Any = None,
         eval_group: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
@@ -282,6 +297,9 @@ class Ranker(FittedRanker):
             The least propensity: smaller ones are raised to it. None for no limit.
         self_normalised
             Divide the weights of clicked documents by their mean.
+        time
+            The time of each row, numbers or dates: an array, or the name of a column or field. Folds
+            in the order of time need it; it is not a feature.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)``, of `RankingData` or of paths to stream, or a
             single set; a data frame alone if ``y`` and ``qid`` name columns. For curves of the
@@ -322,6 +340,7 @@ class Ranker(FittedRanker):
                 propensity=propensity,
                 clip=clip,
                 self_normalised=self_normalised,
+                time=time,
                 eval_group=eval_group,
             )
         if eval_group is None:
@@ -331,20 +350,23 @@ class Ranker(FittedRanker):
         fields = clicks.named if self.refit else {}
         # New data often have these columns too, so the model has to know that it ignores them.
         not_features = list(clicks.named.values())
-        if isinstance(document, str):
-            not_features.append(document)
+        not_features += [name for name in (document, time) if isinstance(name, str)]
+        columns = dict(clicks.fields)
+        if time is not None:
+            columns[TIME] = time
         times, show = no_times(), ReadingBar(self.verbose)
         with announcing_compilation(self.verbose), timed(times, "preparation"):
             # Further trees need the columns and the category codes of the earlier trees.
             reference = None if earlier is None else earlier.columns_
             data = ranking_data(
-                X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields, show
+                X, y, qid, group, sample_weight, reference, pairs, document, columns, show
             )
             report_unjudged(judged_counts(data))
             plan = clicks.add_to(plan, data)
             recipe = read_recipe(plan.within_query, data)
             if earlier is not None:
                 earlier.model_.check_same_recipe(recipe)
+            plan = constrained(plan, data, recipe, None if earlier is None else earlier.model_)
             sets = evaluation_sets(eval_set, data, y, qid, eval_group, not_features, fields, show)
         # A Ctrl-C waits until the model is taken over; the training allows it while work is long.
         with deferred_interrupts() as interrupts:

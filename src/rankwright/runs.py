@@ -52,7 +52,7 @@ _FREE = ("n_jobs", "verbose", "checkpoint")
 # Options of `read_data`.
 _READING = (
     *("label", "qid", "weight", "drop", "categorical"),
-    *("fields", "docid", "query_text", "zero_based"),
+    *("fields", "docid", "query_text", "time", "zero_based"),
 )
 # Packages with versions that a run records.
 _PACKAGES = (

@@ -37,7 +37,9 @@ class SymmetricTrees:
     several_machines = False
 
     def check(self, params: Mapping[str, Any], needs: Needs) -> list[str]:
-        """Refuse parameters of a library: there is none."""
+        """Refuse parameters of a library, because there is none, and monotone constraints."""
+        if needs.ordered:
+            return ["engine='symmetric' has no monotone constraints; leave out monotone."]
         return [f"engine='symmetric' has no parameter {name!r}; leave it out." for name in params]
 
     def decided_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +138,7 @@ class _Tree:
         grad, self._cover = sums
         curvature = self._cover + ridge
         self.values = np.divide(-grad, curvature, out=np.zeros_like(grad), where=curvature > 0)
-        self._arrays = _arrays(splits, bins, self.values)
+        self.arrays = _arrays(splits, bins, self.values)
 
     def leaves(self, part: int) -> NDArray[np.int64]:
         """Read the leaf off the codes: one binary digit for each level."""
@@ -148,12 +150,12 @@ class _Tree:
 
     def set(self, values: Floats, gain_factor: float = 1.0) -> None:
         """Decide the leaf values and the scale of the gains."""
-        gain = gain_factor * self._arrays.gain
-        self._arrays = self._arrays._replace(value=np.array(values), gain=gain)
+        gain = gain_factor * self.arrays.gain
+        self.arrays = self.arrays._replace(value=np.array(values), gain=gain)
 
     def finished(self) -> GrownTree:
         """Return the tree with its values."""
-        return GrownTree(self._arrays, self._cover)
+        return GrownTree(self.arrays, self._cover)
 
 
 def _arrays(splits: list[tuple[int, int, float]], bins: Bins, values: Floats) -> TreeArrays:

@@ -34,7 +34,11 @@ def calibrate(
         float | None, Option(help="With --target relevance: least relevant label [1].")
     ] = None,
     folds: Annotated[
-        int | None, Option(help="Cross-fit on DATA: train a model for each fold.")
+        str | None,
+        Option(
+            metavar="FOLDS",
+            help="Cross-fit on DATA: train a model for each fold. A number, or time for folds in the order of time.",
+        ),
     ] = None,
     *,
     reading: options.Reading,

@@ -61,7 +61,13 @@ Valid = Annotated[
     Path | None,
     Option(metavar="DATA", help="Validation data; without it, DATA is split into folds by query."),
 ]
-Folds = Annotated[int | None, Option(metavar="N", min=2, help="Number of folds [3].")]
+Folds = Annotated[
+    str | None,
+    Option(
+        metavar="FOLDS",
+        help='Number of folds, or folds in the order of time: time, or "time(5, gap=7)" [3].',
+    ),
+]
 Objective = Annotated[
     str | None,
     Option(metavar="TEXT", help="Training objective [auto].", autocompletion=completion.objectives),
@@ -139,6 +145,14 @@ DATA_OPTIONS: dict[str, Any] = {
         str | None,
         Option(metavar="COLUMN", help="Column of Parquet and CSV with the text of the query."),
     ],
+    "time": Annotated[
+        str | None,
+        Option(
+            "--time-column",
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the time of each row, for --folds time.",
+        ),
+    ],
     "zero_based": Annotated[
         bool | None, Option("--zero-based/--one-based", help="Index of the first LETOR feature.")
     ],
@@ -170,6 +184,13 @@ RANKER_OPTIONS: dict[str, Any] = {
             metavar="TREES",
             min=1,
             help="Stop after this many trees without improvement on --valid.",
+        ),
+    ],
+    "folds": Annotated[
+        str | None,
+        Option(
+            metavar="FOLDS",
+            help='Number of folds of --set early_stopping=cv, or folds in the order of time: "time(5, gap=7)" [5].',
         ),
     ],
     "refit": Annotated[
@@ -269,8 +290,12 @@ def check_document(pairs: Path | None, document: str | None) -> None:
         raise typer.BadParameter("--document says how --pairs names documents; give --pairs too.")
 
 
-def check_folds(valid: Path | None, folds: int | None) -> None:
-    """Raise BadParameter if --folds is given with --valid."""
+def check_folds(valid: Path | None, folds: str | None) -> None:
+    """Raise BadParameter if --folds is given with --valid, or cannot be read."""
+    from rankwright.data.folds import Folds
+
+    with usage_errors():
+        Folds.of(folds, 3)
     if valid is not None and folds is not None:
         raise typer.BadParameter("--folds splits DATA in place of --valid; keep one of the two.")
 

@@ -109,12 +109,13 @@ def _scores_of_blocks(
     model: Trained, data: Path, given: options.Given, calibrated: bool
 ) -> Iterable[Any]:
     """Yield scores while rows are read."""
+    from rankwright.data.formats.contract import NAMED_FIELDS
     from rankwright.training.progress import ReadingBar
 
     reading = model.reading | given
     # Only features and query ids are read: all other columns are dropped.
     dropped = list(reading.pop("drop", ())) + list(reading.pop("fields", ()))
-    for option in ("docid", "query_text"):
+    for option in NAMED_FIELDS:
         if option in reading:
             dropped.append(reading.pop(option))
     for option in ("categorical", "weight"):

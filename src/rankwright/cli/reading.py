@@ -62,9 +62,11 @@ class DataFile:
 
     def _check_fields(self, data: RankingData) -> None:
         """Raise ArgumentError if a table lacks a column that the user named for a field."""
+        from rankwright.data.formats.contract import NAMED_FIELDS
+
         # LETOR text has no columns; its document ids come from comments.
         is_letor = data.first_index is not None or not data.named
-        for option in ("docid", "query_text"):
+        for option in NAMED_FIELDS:
             name = self._given.get(option)
             if name is not None and option not in data.fields and not is_letor:
                 raise no_column(self.path, name, option)

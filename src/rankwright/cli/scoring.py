@@ -20,7 +20,7 @@ _OTHERS = "TREC run files, column:bm25, rrf:bm25,dense or linear:bm25,dense"
 SYSTEMS = f"run folders, saved models, {_OTHERS}"
 REPORTED = f"run folders, {_OTHERS}"
 # Options of a run by which the rows of other systems are read too. Its features do not matter to them.
-_SHARED = ("label", "qid", "weight", "docid", "query_text", "zero_based")
+_SHARED = ("label", "qid", "weight", "docid", "query_text", "time", "zero_based")
 
 
 class Systems:

@@ -27,6 +27,7 @@ _TABLES = (
     "within_query",
     "langevin",
     "position_bias",
+    "monotone",
 )  # parameters of Ranker that may be tables
 
 
@@ -90,7 +91,7 @@ def train(
     if cluster is not None:
         _check_local_options(
             {"pairs": pairs, "document": document, "calibrate": calibrate_by}
-            | {"refit": given.get("refit")}
+            | {"refit": given.get("refit"), "time-column": reading.get("time")}
             | clicks
         )
     parameters = _parameters(config, given, settings or [])
@@ -202,8 +203,12 @@ def _parameters(config: Path | None, given: options.Given, settings: list[str]) 
     if "metric" in given:
         given = given | {"metric": options.split_metrics(given["metric"])}
     parameters |= given
+    names_set: set[str] = set()
     for text in settings:
         name, value = options.split_setting(text)
+        if name in names_set:
+            raise typer.BadParameter(f"{name} is given twice by --set; keep one.")
+        names_set.add(name)
         parameter, dot, key = name.partition(".")
         _check_name(parameter, "--set has")
         options.check_given_once(parameter, given)

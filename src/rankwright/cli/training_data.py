@@ -81,13 +81,15 @@ class TrainingFiles:
         dropped = list(names.pop("drop", ()))
         dropped += [names.pop(option) for option in ("docid", "query_text") if option in names]
         fields = list(self.click_columns)
-        if self.document is not None:
-            fields.append(self.document)
+        time = names.pop("time", None)
+        fields += [name for name in (self.document, time) if name is not None]
         bar = ReadingBar(verbose)
         # A wrong path is an error before the first file is read, because that may take long.
         for path in self.paths.values():
             _ = DataFiles.of(path).files
         train = stream_data(self.data, **names, drop=dropped, fields=fields, show=bar)
+        if time is not None:
+            train = train.with_fields({"time": train.fields[time]})
         parts = [train]
         if self.pairs is not None:
             parts = [train.with_pairs(self.pairs, self.document, as_given=True)]

@@ -51,7 +51,9 @@ def tune(
         Option(help="paper: 20 random trials, then 80 guided ones, 1000 trees each."),
     ] = "default",
     trials: Annotated[int | None, Option(help="Total number of trials [50 or 100].", min=1)] = None,
-    time: Annotated[str | None, Option(metavar="TIME", help="Time limit: 90s, 10m, 2h.")] = None,
+    limit: Annotated[
+        str | None, Option("--time", metavar="TIME", help="Time limit: 90s, 10m, 2h.")
+    ] = None,
     folds: options.Folds = None,
     n_estimators: Annotated[
         int | None,
@@ -89,7 +91,7 @@ def tune(
     from rankwright.tuning.study import load_optuna
 
     # A search may take hours, so every error in the options is found before it begins.
-    seconds = None if time is None else _seconds(time)
+    seconds = None if limit is None else _seconds(limit)
     names = options.split_metrics(metric)
     if len(names) > 1:
         raise typer.BadParameter(

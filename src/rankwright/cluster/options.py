@@ -16,6 +16,7 @@ from rankwright.support.checks import ArgumentError
 _ONE_MACHINE: dict[str, Any] = {
     "pairs": None,
     "position": None,
+    "time": None,
     "propensity": None,
     "clip": None,
     "self_normalised": False,

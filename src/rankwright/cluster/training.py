@@ -39,6 +39,7 @@ from rankwright.model import Model
 from rankwright.objectives import Objective
 from rankwright.support.locks import locked
 from rankwright.training.checkpoint import Checkpoint
+from rankwright.training.monotone import constrained
 from rankwright.training.plan import Plan
 from rankwright.training.progress import Display
 from rankwright.training.result import model_of
@@ -212,6 +213,7 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
     recipe = read_recipe(fit.plan.within_query, train.columns)
     if fit.earlier is not None:
         fit.earlier.check_same_recipe(recipe)
+    plan = constrained(fit.plan, train.columns, recipe, fit.earlier)
     # The workers compute features within the query themselves, because whole queries are there.
     if recipe:
         for spread in (train, *sets):
@@ -224,7 +226,7 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
     if report_unjudged(np.sum(counts, axis=0)):
         train.futures = team.each(worker.only_judged, train.futures)
     # All workers get the same plan, so the worker with the fewest threads decides.
-    plan = replace(fit.plan, threads=min(member.threads for member in team.workers))
+    plan = replace(plan, threads=min(member.threads for member in team.workers))
     settled = [(plan, future, len(recipe.names), fit.cluster.exact) for future in train.futures]
     # Settings depend on the rows of all workers, and all workers get the same answer.
     plan = team.together(_settle, settled)

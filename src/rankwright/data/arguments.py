@@ -50,6 +50,8 @@ def ranking_data(
         if document is not None:
             names.append(document)
         data = _streamed(X, y, qid, weights, names, (), reference, show)
+        renamed = {name: data.fields[column] for name, column in fields.items() if name != column}
+        data = data.with_fields(renamed)
         if pairs is None:
             return data
         # Pairs number the rows as they are in the files, not as they are grouped.

@@ -24,8 +24,9 @@ from rankwright.data.on_disk import take_rows
 from rankwright.data.pairs import Pairs, read_pairs
 from rankwright.data.queries import Queries
 from rankwright.data.row_order import canonical_order
+from rankwright.data.time import TIME, forward_folds, latest, warn_of_mixed_times
 from rankwright.data.within_query import Recipe
-from rankwright.support.checks import ArgumentError
+from rankwright.support.checks import ArgumentError, number
 from rankwright.support.frames import as_frame
 
 
@@ -530,8 +531,14 @@ class RankingData:
         mask[given] = True
         return mask
 
-    def split(self, share: float = 0.2, *, seed: int = 0) -> tuple[RankingData, RankingData]:
+    def split(
+        self, share: float = 0.2, *, seed: int = 0, by: str | None = None, gap: float = 0.0
+    ) -> tuple[RankingData, RankingData]:
         """Split by query into (the rest, a random ``share`` of the queries).
+
+        With ``by="time"`` it is the latest ``share`` by the field ``time``, and queries of the same time
+        stay together. Queries in the ``gap`` before the cut, in days or in the unit of the times, are left
+        out.
 
         Examples
         --------
@@ -546,11 +553,20 @@ class RankingData:
                 f"a share of {share} of {self.n_queries} queries leaves one side empty; "
                 "choose a share between 0 and 1 that gives each side at least one query."
             )
+        if _is_by_time(by, gap):
+            past, future = latest(self, n_test, gap)
+            return self.subset(past), self.subset(future)
         shuffled = np.random.default_rng(seed).permutation(self.n_queries)
+        warn_of_mixed_times(self, (np.argsort(shuffled) < n_test).astype(np.int64))
         return self.subset(shuffled[n_test:]), self.subset(shuffled[:n_test])
 
-    def kfold(self, k: int = 5, *, seed: int = 0) -> Iterator[tuple[RankingData, RankingData]]:
+    def kfold(
+        self, k: int = 5, *, seed: int = 0, by: str | None = None, gap: float = 0.0
+    ) -> Iterator[tuple[RankingData, RankingData]]:
         """Yield ``k`` pairs (train, test); each query is in exactly a single test part.
+
+        With ``by="time"`` each test part is the next block of queries by the field ``time``, and the
+        training part has all queries before it, except for those in the ``gap`` before the block.
 
         Examples
         --------
@@ -558,15 +574,25 @@ class RankingData:
         >>> [test.n_queries for _, test in data.kfold(4)]
         [3, 3, 2, 2]
         """
-        if not 2 <= k <= self.n_queries:
+        least = 2
+        if by is not None:
+            least = 1  # the queries before the block are enough to train on
+        if not least <= k <= self.n_queries:
             raise ValueError(
-                f"k={k} folds of {self.n_queries} queries; k must be from 2 to the number of "
+                f"k={k} folds of {self.n_queries} queries; k must be from {least} to the number of "
                 "queries."
             )
+        if _is_by_time(by, gap):
+            for past, future in forward_folds(self, k, gap):
+                yield self.subset(past), self.subset(future)
+            return
         parts = np.array_split(np.random.default_rng(seed).permutation(self.n_queries), k)
-        for part in parts:
-            test = np.zeros(self.n_queries, dtype=bool)
-            test[part] = True
+        part_of_query = np.empty(self.n_queries, dtype=np.int64)
+        for fold, part in enumerate(parts):
+            part_of_query[part] = fold
+        warn_of_mixed_times(self, part_of_query)
+        for fold in range(k):
+            test = part_of_query == fold
             yield self.subset(~test), self.subset(test)
 
     @staticmethod
@@ -615,6 +641,15 @@ class RankingData:
 
     def __repr__(self) -> str:
         return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {len(self.feature_names)} features)"
+
+
+def _is_by_time(by: str | None, gap: float) -> bool:
+    if by not in (None, TIME):
+        raise ArgumentError("by", f"must be 'time' or None; got {by!r}.")
+    if by is None and gap:
+        raise ArgumentError("gap", "is a time, so it needs by='time'; leave it out.")
+    number("gap", gap, least=0)
+    return by == TIME
 
 
 def _check_not_empty(matrix: Any) -> None:

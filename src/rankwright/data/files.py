@@ -39,7 +39,7 @@ def check_columns_of_files(
         "y": y if isinstance(y, list | tuple) else [y],
         "qid": [qid],
         "sample_weight": [weights],
-        "position, propensity and document": fields,
+        "position, propensity, time and document": fields,
     }
     for name, values in given.items():
         for value in values:

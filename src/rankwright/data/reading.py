@@ -24,6 +24,7 @@ def read_data(
     fields: Sequence[str] = (),
     docid: str | None = None,
     query_text: str | None = None,
+    time: str | None = None,
     zero_based: bool = False,
     labelled: bool | None = True,
     features: bool = True,
@@ -59,6 +60,9 @@ def read_data(
         Columns with document ids and with the text of each row's query. They become the fields
         ``"docid"`` and ``"query_text"``, which travel with the rows into predictions, TREC files and
         reports. LETOR text has document ids in its comments.
+    time
+        Column with the time of each row, numbers or dates. It becomes the field ``"time"``, for splits and
+        folds in the order of time.
     zero_based
         Whether the first feature of LETOR text has index 0; by default it has index 1.
     labelled
@@ -69,7 +73,7 @@ def read_data(
         anything, or be missing, and the only feature is a column of zeros.
     reference
         Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns
-        named in ``drop``, ``categorical``, ``fields``, ``docid`` and ``query_text`` may then be missing.
+        named in ``drop``, ``categorical``, ``fields``, ``docid``, ``query_text`` and ``time`` may be missing.
         LETOR text has no names, so it is matched by position and must have as many features. Only if
         the reference is LETOR text too, the last features may be missing. They are then 0, with a
         warning that names them.
@@ -93,6 +97,7 @@ def read_data(
         fields=tuple(fields),
         docid=docid,
         query_text=query_text,
+        time=time,
         zero_based=zero_based,
         labelled=labelled,
         features=features,

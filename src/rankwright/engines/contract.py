@@ -36,10 +36,13 @@ class Needs:
         The training computes leaf values, so parameters that act on the engine's own values would be ignored.
     any_scale
         Gradients are divided by a factor that changes from tree to tree, so trees must not depend on their scale.
+    ordered
+        Some columns have monotone constraints, so parameters that may break them cannot be used.
     """
 
     own_leaves: bool = False
     any_scale: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,9 @@ class Growth:
         Sums over the machines that grow the trees together, for an engine with ``several_machines``.
     bins
         Edges of the bins that all of these machines agreed on; None if the grower chooses them from the training set.
+    signs
+        Monotone constraints: 1 for a column that may only raise the leaf values, -1 for a column that may only lower
+        them, otherwise 0 [columns]. Empty without constraints.
     """
 
     parts: Sequence[RankingData]
@@ -72,6 +78,7 @@ class Growth:
     threads: int
     reducer: Reducer = ALONE
     bins: Bins | None = None
+    signs: Sequence[int] = ()
 
 
 class Tree(Protocol):
@@ -80,6 +87,10 @@ class Tree(Protocol):
     @property
     def values(self) -> Floats:
         """The engine's own Newton step of each leaf, without a learning rate [leaves]."""
+
+    @property
+    def arrays(self) -> TreeArrays:
+        """The splits as plain arrays, with the leaves in the order of ``values``."""
 
     def leaves(self, part: int) -> NDArray[np.int64]:
         """Leaf of each row of a part of the data."""

@@ -29,8 +29,8 @@ class ParameterRules:
         Why a well-known parameter cannot be used.
     allowed
         The parameters that can be set.
-    depend_on_scale, act_on_leaf_values
-        Parameters that are refused if the training has the needs ``any_scale`` and ``own_leaves``.
+    depend_on_scale, act_on_leaf_values, break_order
+        Parameters that are refused if the training has the needs ``any_scale``, ``own_leaves`` and ``ordered``.
     wrong_value
         Returns why a value cannot be used, or None. Its arguments are the main name and the value.
     """
@@ -42,6 +42,7 @@ class ParameterRules:
     allowed: Collection[str]
     depend_on_scale: Collection[str]
     act_on_leaf_values: Collection[str]
+    break_order: Collection[str]
     wrong_value: Callable[[str, Any], str | None]
 
     def main_name(self, name: str) -> str:
@@ -88,6 +89,10 @@ class ParameterRules:
             return (
                 f"{given!r}, which depends on the scale of the gradient and breaks shrinking "
                 "(Langevin boosting with shrink_rate > 0); leave it out or set shrink_rate=0."
+            )
+        if needs.ordered and name in self.break_order and _is_set(value):
+            return (
+                f"{given!r}, which can break the constraints of monotone=; leave one of them out."
             )
         if needs.own_leaves and name in self.act_on_leaf_values and _is_set(value):
             return (

@@ -38,10 +38,16 @@ def solve_positive(system: Any, right: Any) -> Any:
     >>> solve_positive(np.ones((2, 2)), np.array([1.0, 1.0])).tolist()
     [1.0, 0.0]
     """
-    n = len(right)
     upper = system.copy()
-    decided = np.empty(n, np.bool_)
-    _factorise(upper, decided)
+    decided = np.empty(len(right), np.bool_)
+    factorise(upper, decided)
+    return substitute(upper, decided, right)
+
+
+@allocating
+def substitute(upper: Any, decided: Any, right: Any) -> Any:
+    """Return x with A x = b for a matrix that is factorised already."""
+    n = len(right)
     x = right.copy()
     for k in range(n):
         factor = x[k] / upper[k, k] if decided[k] else 0.0
@@ -56,7 +62,7 @@ def solve_positive(system: Any, right: Any) -> Any:
 
 
 @allocating
-def _factorise(upper: Any, decided: Any) -> None:
+def factorise(upper: Any, decided: Any) -> None:
     """Replace the upper triangle by U, see (row) above; a row whose pivot is lost takes no part."""
     n = len(upper)
     least = np.empty(n)

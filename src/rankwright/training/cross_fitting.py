@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
-from rankwright.support import checks
+from rankwright.data.folds import Folds
 
 Floats = NDArray[np.float64]
 
@@ -28,16 +28,15 @@ def held_out(ranker: Any, data: RankingData) -> HeldOut:
     return HeldOut(scores[data.judged], judged.y, judged.weights, judged.n_queries)
 
 
-def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
+def cross_fitted(ranker: Any, data: RankingData, folds: Folds) -> HeldOut:
     """Score each fold of queries by a model of the other folds.
 
     The models have the parameters of a fitted ranker and as many trees as its training. So scores
     are on its scale, and no evaluation set has to be watched.
     """
-    folds = checks.whole("folds", folds, least=2)
-    if folds > data.n_queries:
+    if folds.number > data.n_queries:
         raise ValueError(
-            f"there are {data.n_queries} queries for {folds} folds; give more data, or fewer folds."
+            f"there are {data.n_queries} queries for {folds.number} folds; give more data, or fewer folds."
         )
     manifest = ranker.manifest_
     if manifest["initial_trees"]:
@@ -52,6 +51,7 @@ def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
         "n_estimators": len(ranker.learning_rates_),
         "early_stopping_rounds": None,
         "early_stopping": "valid",
+        "folds": None,
         "refit": False,
         "members": 1,
         "checkpoint": None,
@@ -59,7 +59,7 @@ def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
     }
     parameters = {**ranker.get_params(deep=False), **changes}
     parts = []
-    for train, test in data.kfold(folds, seed=manifest["seed"]):
+    for train, test in folds.parts(data, manifest["seed"]):
         parts.append(held_out(type(ranker)(**parameters).fit(train), test))
     # The rows are in the order of the folds, which is the same for scores, labels and weights.
     scores = np.concatenate([part.scores for part in parts])

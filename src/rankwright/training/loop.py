@@ -45,6 +45,7 @@ from rankwright.kernels.random import GAUSSIAN, Stream, noise_by_query, stream_o
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.objectives.bound import BoundObjective, Point
 from rankwright.support.reducer import ALONE, Reducer, addable, rounding
+from rankwright.training.monotone import Solve, column_signs, solver
 from rankwright.training.plan import Plan
 from rankwright.training.state import Progress, State, timed
 from rankwright.training.steering import agreement
@@ -194,6 +195,7 @@ class Boosting:
             self.gradient.leaf_system(np.zeros(train.n_rows), leaf, 1)
         self._evaluators = [self._evaluator(number) for number in range(len(valid))]
         self._watch = self._new_watch()
+        self._signs = column_signs(plan.monotone, train, reducer)
         growth = Growth(
             self._parts,
             asdict(plan.tree_options),
@@ -202,6 +204,7 @@ class Boosting:
             plan.threads,
             reducer,
             bins,
+            self._signs,
         )
         self.grower = load_engine(plan.engine).grower(growth)
         self._start = State()
@@ -320,9 +323,11 @@ class Boosting:
         if tree is not None:
             if plan.own_leaves:
                 with timed(state.times, "leaves"):
-                    values, agreed = self._leaf_values(
-                        it, point, leaves[0], len(tree.values), subsample
-                    )
+                    solve: Solve = solve_positive
+                    if self._signs:
+                        solve = solver(tree.arrays, self._signs)
+                    n = len(tree.values)
+                    values, agreed = self._leaf_values(it, point, leaves[0], n, subsample, solve)
                 values *= rate / factor
             else:
                 values = tree.values * rate
@@ -386,7 +391,13 @@ class Boosting:
         return to_grid(values, self._n_rows, self._reducer)
 
     def _leaf_values(
-        self, it: int, point: Point, leaf: Leaves, n: int, subsample: Floats | None
+        self,
+        it: int,
+        point: Point,
+        leaf: Leaves,
+        n: int,
+        subsample: Floats | None,
+        solve: Solve = solve_positive,
     ) -> tuple[Floats, float | None]:
         """Return Newton's leaf values and the agreement of the two halves of the queries.
 
@@ -398,6 +409,8 @@ class Boosting:
         # Each leaf is a system of its own here, with a diagonal curvature.
         if not plan.full_leaves:
             grad, hess = (self._sums(leaf, values, n) for values in (point.grad, point.hess))
+            if self._signs:
+                return first(-solve(np.diag(hess + ridge), grad + noise)), None
             return -(grad + noise) / (hess + ridge), None
         halves = 1
         if plan.steering is not None:
@@ -417,10 +430,11 @@ class Boosting:
         curvatures = np.array([between[block, block] for block in blocks])
         total = curvatures.sum(axis=0) + ridge * np.eye(n)
         # All machines take the solution of the first, because solvers may differ in the last bits.
-        values: Floats = first(-solve_positive(total, gradients.sum(axis=0) + noise))
+        values: Floats = first(-solve(total, gradients.sum(axis=0) + noise))
         if plan.steering is None:
             return values, None
-        return values, float(first(np.array([agreement(gradients, curvatures, ridge)]))[0])
+        agreed = agreement(gradients, curvatures, ridge, solve)
+        return values, float(first(np.array([agreed]))[0])
 
     def _leaf_noise(self, it: int, point: Point, leaf: Leaves, n: int) -> Floats:
         """Sum the Langevin noise of each leaf [leaves]."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rankwright.data.arguments import by_column
 from rankwright.data.dataset import RankingData
+from rankwright.data.folds import Folds
 from rankwright.data.within_query import Option, check_option
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Engine, Needs
@@ -34,6 +35,7 @@ from rankwright.training.stopping import RULES
 
 # A crash loses at most the work between two saves.
 _TREES_BETWEEN_SAVES, _SECONDS_BETWEEN_SAVES = 100, 60.0
+_FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Once:
 class AfterFolds:
     """Let folds of the queries choose the number of trees, then train on all queries."""
 
-    folds: int = 5
+    folds: Folds
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ class Plan:
     auto_objective: bool
     metrics: Mapping[str, Metric]
     within_query: Option
+    monotone: Mapping[str, int]
     engine: str
     engine_params: Mapping[str, Any]
     n_trees: int
@@ -253,6 +256,7 @@ _BY_DATA = "None lets the data choose."
 # Each check looks at a single parameter. `read_plan` checks combinations afterwards.
 _CHECKS: dict[str, Check] = {
     "within_query": lambda _, value: check_option(value),
+    "monotone": lambda _, value: _check_monotone(value),
     "n_estimators": _whole(1),
     "learning_rate": _also(checks.positive, None, remark=_BY_DATA),
     "num_leaves": _also(_whole(2, 131072), None, remark=_BY_DATA),
@@ -266,6 +270,7 @@ _CHECKS: dict[str, Check] = {
     "leaf_values": _one_of("auto", "diagonal", "full"),
     "early_stopping_rounds": _also(_whole(1), None, remark="None means no early stopping."),
     "early_stopping": _one_of("valid", "cv"),
+    "folds": lambda _, value: Folds.of(value, _FOLDS),
     "stopping_rule": _one_of(*RULES),
     "refit": _one_of(True, False),
     "members": _whole(1, 1000),
@@ -289,10 +294,11 @@ def read_plan(parameters: Mapping[str, Any]) -> Plan:
     engine_params = _engine_params(parameters)
     # Shrinking divides gradients by a changing factor, so trees must not depend on their scale.
     any_scale = langevin is not None and langevin.shrink_rate > 0
-    full_leaves = _full_leaves(parameters, objective, engine, engine_params, any_scale)
+    needs = Needs(any_scale=any_scale, ordered=bool(parameters["monotone"]))
+    full_leaves = _full_leaves(parameters, objective, engine, engine_params, needs)
     own_leaves = full_leaves or (langevin is not None and langevin.independent)
     # The first reason is enough: the user corrects it and tries again.
-    for reason in engine.check(engine_params, Needs(own_leaves=own_leaves, any_scale=any_scale)):
+    for reason in engine.check(engine_params, replace(needs, own_leaves=own_leaves)):
         raise ValueError(reason)
     return Plan(
         parameters=parameters,
@@ -301,6 +307,7 @@ def read_plan(parameters: Mapping[str, Any]) -> Plan:
         auto_objective=is_auto(parameters["objective"]),
         metrics=metrics,
         within_query=parameters["within_query"],
+        monotone=parameters["monotone"] or {},
         engine=parameters["engine"],
         engine_params=engine_params,
         n_trees=int(parameters["n_estimators"]),
@@ -369,8 +376,11 @@ def _strategy(parameters: Mapping[str, Any]) -> Strategy:
             "early_stopping_rounds and give an eval_set."
         )
     each: Once | AfterFolds | Refit = Once()
+    folds = parameters["folds"]
+    if folds is not None and not after_folds:
+        raise ArgumentError("folds", "belongs to early_stopping='cv'; set that or leave it out.")
     if after_folds:
-        each = AfterFolds()
+        each = AfterFolds(Folds.of(folds, _FOLDS))
     elif refit:
         each = Refit()
     if parameters["members"] > 1:
@@ -407,7 +417,7 @@ def _full_leaves(
     objective: Objective,
     engine: Engine,
     engine_params: Mapping[str, Any],
-    any_scale: bool,
+    needs: Needs,
 ) -> bool:
     """Return whether all leaves of a tree are solved together."""
     option = parameters["leaf_values"]
@@ -418,11 +428,23 @@ def _full_leaves(
     if option != "auto":
         return bool(option == "full")
     # The option "auto" falls back to diagonal leaf values if full leaf values are impossible.
-    refused = engine.check(engine_params, Needs(own_leaves=True, any_scale=any_scale))
+    refused = engine.check(engine_params, replace(needs, own_leaves=True))
     possible = (
         objective.capabilities.full_curvature and parameters["reg_lambda"] > 0 and not refused
     )
     return is_auto(parameters["objective"]) and possible
+
+
+def _check_monotone(option: Any) -> None:
+    is_signs = isinstance(option, Mapping) and all(
+        isinstance(name, str) and _is_any_of(sign, (-1, 1)) for name, sign in option.items()
+    )
+    if option is not None and not is_signs:
+        raise ArgumentError(
+            "monotone",
+            "must be a dict of a sign by column, 1 for a column that may only raise the score and -1 "
+            f"for a column that may only lower it, such as {{'price': -1}}; got {option!r}.",
+        )
 
 
 def _check_seed(name: str, seed: Any) -> None:

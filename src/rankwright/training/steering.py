@@ -15,7 +15,9 @@ about a half even on noise.)
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +56,12 @@ class Steering:
         return min(self.most, max(self.least, next_rate))
 
 
-def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:
+def agreement(
+    gradients: Floats,
+    curvatures: Floats,
+    ridge: float,
+    solve: Callable[[Any, Any], Any] = solve_positive,
+) -> float:
     """Return how well leaf values of half of the queries suit the other half, from 0 to 1.
 
     This is (agreement) of the module, limited to [0, 1].
@@ -65,6 +72,8 @@ def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:
         Sums over the leaves for both halves: [2, leaves] and [2, leaves, leaves].
     ridge
         The ridge for all queries; each half has half of it.
+    solve
+        The solver of the leaf systems.
 
     Examples
     --------
@@ -78,7 +87,7 @@ def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:
     """
     # Each half has half of the ridge, so that both together have all of it.
     systems = curvatures + ridge / 2 * np.eye(gradients.shape[1])
-    solved = [solve_positive(*half) for half in zip(systems, gradients, strict=True)]
+    solved = [solve(*half) for half in zip(systems, gradients, strict=True)]
     values = -np.array(solved)
     # The leaf values of each half meet the gradient and the curvature of the other half.
     decrease = -np.sum(values * gradients[::-1])

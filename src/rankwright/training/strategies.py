@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.folds import Folds
 from rankwright.data.labels import as_not_relevant, choose_label
 from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
@@ -356,9 +357,9 @@ class _Fold(NamedTuple):
     ended: Pass
 
 
-def _train_after_folds(training: Training, n_folds: int) -> Fitted:
+def _train_after_folds(training: Training, division: Folds) -> Fitted:
     """Choose the number of trees on held-out folds of the queries, then train on all of them."""
-    plan, given = training.plan, training.data
+    plan, given, n_folds = training.plan, training.data, division.number
     if given.n_queries < n_folds:
         raise ValueError(
             f"early_stopping='cv' needs at least {n_folds} queries, one for each fold; got "
@@ -374,7 +375,7 @@ def _train_after_folds(training: Training, n_folds: int) -> Fitted:
             f"early_stopping='cv' watches {plan.target}, but no query has a relevant document."
         )
     folds: list[_Fold] = []
-    parts = given.kfold(n_folds, seed=plan.seed)
+    parts = division.parts(given, plan.seed)
     for number, (rest, held_out) in enumerate(parts, start=1):
         # Such a fold, for example without a relevant document, could not choose a tree.
         if not _has_value(held_out, plan):

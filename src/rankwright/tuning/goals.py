@@ -128,7 +128,7 @@ def sweep_goals(
     metrics: Sequence[str | Metric] | None = None,
     *,
     valid: RankingData | None = None,
-    folds: int | None = None,
+    folds: int | str | None = None,
     steps: int | None = None,
     shares: Sequence[Sequence[float]] | None = None,
     parameters: Mapping[str, Any] | None = None,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.folds import Folds
 from rankwright.data.labels import choose_label
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
@@ -40,7 +41,7 @@ def tune(
     objective: str | Objective = "auto",
     constraint: str | Constraint | Sequence[str | Constraint] | None = None,
     valid: RankingData | None = None,
-    folds: int | None = None,
+    folds: int | str | None = None,
     preset: str = "default",
     space: Space | None = None,
     trials: int | None = None,
@@ -69,7 +70,7 @@ def tune(
     valid
         Queries to validate on. Without them ``data`` is split by query into folds, each of which validates once.
     folds
-        Number of folds if ``valid`` is not given; 3 by default.
+        Number of folds if ``valid`` is not given; 3 by default. ``"time"``: folds in the order of time, as in `Ranker`.
     preset
         ``"default"``: 50 trials, the first with the Ranker's defaults and 19 drawn at random; up to 500 trees, stopped
         after 50 without improvement. ``"paper"``: the protocol of the "Which Tricks" paper, 20 random trials and then
@@ -139,7 +140,7 @@ def tune(
         "metric": str(target),
         "objective": str(resolved),
         "space": {name: repr(values) for name, values in full_space.items()},
-        "folds": len(parts),
+        "folds": folds if isinstance(folds, str) else len(parts),
         "trees": training.max_trees,
         "preset": preset,
         "seed": seed,
@@ -219,11 +220,11 @@ class _Training:
 
 
 def validation_parts(
-    data: RankingData, valid: RankingData | None, folds: int | None, seed: int
+    data: RankingData, valid: RankingData | None, folds: int | str | None, seed: int
 ) -> list[Part]:
     """Return pairs of queries to train and to validate on: the given ones, or each fold with the rest."""
     if valid is None:
-        parts = list(data.kfold(_FOLDS if folds is None else folds, seed=seed))
+        parts = list(Folds.of(folds, _FOLDS).parts(data, seed))
     elif folds is None:
         valid.check_columns(data)
         parts = [(data, valid)]

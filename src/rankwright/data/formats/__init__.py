@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankwright.data.columns import HasColumns
 from rankwright.data.formats.arrow import ARROW
-from rankwright.data.formats.contract import Blocks, Format, ReadOptions, Show
+from rankwright.data.formats.contract import NAMED_FIELDS, Blocks, Format, ReadOptions, Show
 from rankwright.data.formats.csv import CSV, TSV
 from rankwright.data.formats.letor import LETOR
 from rankwright.data.formats.parquet import PARQUET
@@ -117,16 +117,7 @@ def check_column_options(path: PathLike, given: Mapping[str, Any]) -> None:
         return
     # Options with their usual values were not given, so they are no mistake.
     usual = ReadOptions()
-    for option in (
-        "label",
-        "qid",
-        "weight",
-        "drop",
-        "categorical",
-        "fields",
-        "docid",
-        "query_text",
-    ):
+    for option in ("label", "qid", "weight", "drop", "categorical", "fields", *NAMED_FIELDS):
         value = given.get(option)
         if value and value != getattr(usual, option):
             raise ArgumentError(

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 24  # of the features in a block, as numbers of eight bytes, and of text
 LEAST_ROWS = 256
 
+# Options of `read_data` that name a column, which becomes a field with the name of the option.
+NAMED_FIELDS = ("docid", "query_text", "time")
+
 Show = Callable[[str, int, int], None]  # purpose of reading, bytes read so far, and bytes in all
 
 
@@ -37,6 +40,7 @@ class ReadOptions:
     fields: tuple[str, ...] = ()
     docid: str | None = None
     query_text: str | None = None
+    time: str | None = None
     zero_based: bool = False
     labelled: bool | None = True
     features: bool = True

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from rankwright.data.columns import Columns, Levels, sorted_levels
 from rankwright.data.dataset import RankingData
 from rankwright.data.formats.contract import (
+    NAMED_FIELDS,
     Blocks,
     FilesInBlocks,
     Format,
@@ -303,7 +304,7 @@ def resolved(
         options = _without_missing(options, columns, need_fields)
 
     required = [("qid", options.qid), ("weight", options.weight)]
-    required += [("docid", options.docid), ("query_text", options.query_text)]
+    required += [(name, getattr(options, name)) for name in NAMED_FIELDS]
     required += [("drop", name) for name in options.drop]
     required += [("categorical", name) for name in options.categorical]
     required += [("fields", name) for name in options.fields]
@@ -327,13 +328,16 @@ def _without_missing(options: ReadOptions, columns: list[str], need_fields: bool
     def present(names: Sequence[str]) -> tuple[str, ...]:
         return tuple(name for name in names if name in columns)
 
+    named: dict[str, Any] = {}
+    for name in NAMED_FIELDS:
+        column = getattr(options, name)
+        named[name] = column if column in columns else None
     return replace(
         options,
+        **named,
         drop=present(options.drop),
         categorical=present(options.categorical),
         fields=options.fields if need_fields else present(options.fields),
-        docid=options.docid if options.docid in columns else None,
-        query_text=options.query_text if options.query_text in columns else None,
     )
 
 
@@ -360,7 +364,9 @@ def data_of_table(table: Any, options: ReadOptions) -> RankingData:
     # pandas stores row numbers as a column, which is not a feature unless it was named.
     used = {*labels, options.qid, options.weight}
     drop |= set(_pandas_index(table)) - used
-    described_fields = [name for name in description.get("fields", []) if name not in drop]
+    # A described field may have got the name that the package knows it by.
+    gone = drop | (set(description.get("fields", [])) - set(table.column_names))
+    described_fields = [name for name in description.get("fields", []) if name not in gone]
     fields = list(dict.fromkeys([*described_fields, *named_fields, *options.fields]))
     levels: Levels = {}
     for name, values in description.get("categories", {}).items():
@@ -401,8 +407,8 @@ def data_of_table(table: Any, options: ReadOptions) -> RankingData:
 
 
 def _rename_fields(table: Any, options: ReadOptions) -> tuple[Any, list[str]]:
-    """Give the columns of document ids and query texts the names that the package knows them by."""
-    columns = {"docid": options.docid, "query_text": options.query_text}
+    """Give the columns of document ids, query texts and times the names that the package knows them by."""
+    columns = {name: getattr(options, name) for name in NAMED_FIELDS}
     named = {field: column for field, column in columns.items() if column is not None}
     for field, column in named.items():
         if column == field:

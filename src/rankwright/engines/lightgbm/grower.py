@@ -34,6 +34,7 @@ from rankwright.engines.lightgbm.parameters import (
     samples_at_nodes,
 )
 from rankwright.kernels.threads import equal_ranges, run_ranges
+from rankwright.kernels.tree_arrays import TreeArrays
 from rankwright.kernels.trees import leaves_by_change
 from rankwright.support.memory import release_memory
 
@@ -54,7 +55,9 @@ class Grower:
         self.threads = threads_for(growth.threads, train.n_rows * len(train.feature_names))
         params = checked_columns(growth.params, len(train.feature_names), _most_leaves(options))
         self._seed = growth.seed
-        self._params = rows_to_sample(train) | lightgbm_parameters(options, params, self.threads)
+        self._params = rows_to_sample(train) | lightgbm_parameters(
+            options, params, self.threads, growth.signs
+        )
         if is_on_disk(train.X):
             # Otherwise LightGBM makes a second copy of the bins, by rows, to see which copy is faster. Rows are on the
             # disk because memory is short. The trees are the same.
@@ -194,6 +197,13 @@ class _Tree:
         # No score is larger after this tree.
         self.largest = largest + float(np.abs(self.values).max())
         self._threads = threads
+
+    @property
+    def arrays(self) -> TreeArrays:
+        """The splits, read from the text of this tree."""
+        assert self._booster is not None, "only the newest tree can be read"
+        text = self._booster.model_to_string(start_iteration=self.number, num_iteration=1)
+        return next(LightGBMForest.of_text(text).trees())
 
     def set(self, values: Floats, gain_factor: float = 1.0) -> None:
         """Decide the leaf values and the scale of the gains; they are written when the forest is asked for."""

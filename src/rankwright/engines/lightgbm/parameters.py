@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ _SET_BY_ESTIMATOR = {
     "bagging_by_query": "subsample_queries=",
     "bagging_freq": "subsample=",
     "early_stopping_round": "early_stopping_rounds=",
+    "monotone_constraints": "monotone=",
     "categorical_feature": "RankingData(..., categorical=...)",
 }
 # The parameters that shape bins and trees. Others would change nothing, for example those of LightGBM's own objectives,
@@ -66,7 +67,6 @@ _ALLOWED = frozenset(
         "min_data_per_group",
         "min_gain_to_split",
         "min_sum_hessian_in_leaf",
-        "monotone_constraints",
         "monotone_constraints_method",
         "monotone_penalty",
         "path_smooth",
@@ -81,6 +81,8 @@ _ENDS_A_VALUE = re.compile(r"[\s=\x00]")
 
 def _wrong_value(name: str, value: Any) -> str | None:
     """Return why LightGBM would misread a value, or None."""
+    if name == "monotone_constraints_method" and value not in ("basic", "intermediate"):
+        return "LightGBM's other methods end the process; 'basic' and 'intermediate' can be used."
     is_file = name.endswith("_filename")
     if not _is_plain(name, value):
         or_file = ", or the name of a file" if is_file else ""
@@ -137,7 +139,8 @@ RULES = ParameterRules(
     refused=REFUSED,
     allowed=_ALLOWED,
     depend_on_scale=("lambda_l1", "min_gain_to_split", "max_delta_step", "cegb_penalty_split"),
-    act_on_leaf_values=("lambda_l1", "max_delta_step", "path_smooth", "monotone_constraints"),
+    act_on_leaf_values=("lambda_l1", "max_delta_step", "path_smooth"),
+    break_order=("zero_as_missing", "forcedsplits_filename"),
     wrong_value=_wrong_value,
 )
 
@@ -150,7 +153,7 @@ def decided_options(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lightgbm_parameters(
-    options: Mapping[str, Any], params: Mapping[str, Any], threads: int
+    options: Mapping[str, Any], params: Mapping[str, Any], threads: int, signs: Sequence[int] = ()
 ) -> dict[str, Any]:
     """Return all parameters of a booster except the seeds."""
     every: dict[str, Any] = {
@@ -165,6 +168,8 @@ def lightgbm_parameters(
         **{theirs: min(options[ours], _LARGEST) for ours, theirs in NAMES.items()},
         **RULES.main_names(params),
     }
+    if signs:
+        every["monotone_constraints"] = list(signs)
     if options["subsample"] < 1:
         every["bagging_freq"] = 1
     if not decided_options(params):

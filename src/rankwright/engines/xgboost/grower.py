@@ -65,7 +65,7 @@ class Grower:
         self.can_split = self._layout.can_split
         column_of = self._layout.column_of.tolist()
         self._params = xgboost_parameters(
-            options, params, train.feature_names, column_of, self.threads
+            options, params, train.feature_names, column_of, self.threads, growth.signs
         )
         self._trees: list[_Tree] = []
         self._iteration = 0
@@ -162,7 +162,7 @@ class _Tree:
     def __init__(
         self, tree: GrownTree, finder: LeafFinder, codes: Sequence[NDArray[Any]], threads: int
     ) -> None:
-        self.values = tree.arrays.value
+        self.values, self.arrays = tree.arrays.value, tree.arrays
         self._tree = self._finished = tree
         self._finder = finder
         self._codes = codes

@@ -32,6 +32,7 @@ _SET_BY_ESTIMATOR = {
     "reg_lambda": "reg_lambda=",
     "subsample": "subsample=",
     "colsample_bytree": "colsample=",
+    "monotone_constraints": "monotone=",
     "enable_categorical": "RankingData(..., categorical=...)",
 }
 _REFUSED = {
@@ -59,7 +60,6 @@ _ALLOWED = (
     "max_delta_step",
     "min_child_weight",
     "min_split_loss",
-    "monotone_constraints",
     "reg_alpha",
 )
 MOST_BINS = 65_534  # of a column: two bytes, with a number for missing values
@@ -81,7 +81,8 @@ RULES = ParameterRules(
     refused=_REFUSED,
     allowed=_ALLOWED,
     depend_on_scale=("min_split_loss", "reg_alpha", "max_delta_step"),
-    act_on_leaf_values=("reg_alpha", "max_delta_step", "monotone_constraints"),
+    act_on_leaf_values=("reg_alpha", "max_delta_step"),
+    break_order=(),
     wrong_value=_wrong_value,
 )
 
@@ -94,8 +95,6 @@ def decided_options(params: Mapping[str, Any]) -> dict[str, Any]:
 def check_columns(params: Mapping[str, Any], names: Sequence[str]) -> None:
     """Raise ValueError if constraints do not fit the columns of the data."""
     by_name = RULES.main_names(params)
-    if "monotone_constraints" in by_name:
-        _signs(by_name["monotone_constraints"], names)
     if "interaction_constraints" in by_name:
         column_groups(by_name["interaction_constraints"], len(names))
 
@@ -106,6 +105,7 @@ def xgboost_parameters(
     names: Sequence[str],
     column_of: Sequence[int],
     threads: int,
+    signs: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Return all parameters of a booster except those that change from tree to tree.
 
@@ -130,8 +130,7 @@ def xgboost_parameters(
             if name not in ("max_bin", "min_child_weight")
         },
     }
-    if "monotone_constraints" in by_name:
-        signs = _signs(by_name["monotone_constraints"], names)
+    if signs:
         every["monotone_constraints"] = tuple(signs[column] for column in column_of)
     if "interaction_constraints" in by_name:
         groups = column_groups(by_name["interaction_constraints"], len(names))
@@ -144,17 +143,3 @@ def xgboost_parameters(
         ]
         every["interaction_constraints"] = str(doubled)  # as text: a list would have to hold names
     return every
-
-
-def _signs(constraints: Any, names: Sequence[str]) -> list[int]:
-    """Return -1, 0 or 1 for each column."""
-    signs = constraints
-    if isinstance(constraints, Mapping) and set(constraints) <= set(names):
-        signs = [constraints.get(name, 0) for name in names]
-    is_list = isinstance(signs, list | tuple) and len(signs) == len(names)
-    if not is_list or not all(is_whole(sign) and -1 <= sign <= 1 for sign in signs):
-        raise ValueError(
-            f"engine_params has monotone_constraints={constraints!r}; give -1, 0 or 1 for each of {len(names)} "
-            f"columns, or a dict of names such as {{{names[0]!r}: 1}}."
-        )
-    return [int(sign) for sign in signs]
