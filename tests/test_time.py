@@ -253,6 +253,24 @@ def test_tuning_validates_on_later_queries(tmp_path: Path) -> None:
         rw.tune(DATA, folds="time(2, gap=1)", threads=1, **options)
 
 
+def test_learning_curves_test_on_the_latest_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    class Spy(Ranker):
+        def fit(self, X: Any, *args: Any, **options: Any) -> Any:
+            seen.append(days(X))
+            return super().fit(X, *args, **options)
+
+    spy = Spy(**{**quick().get_params(), "n_estimators": 2})
+    curve = rw.learning_curve(spy, DATA, [6, 12], repeats=3, test_queries=10, by="time", gap=2)
+    assert curve.test_queries == 12  # four days of three queries
+    assert [len(drawn) for drawn in seen] == [6, 12] * 3
+    assert max(drawn.max() for drawn in seen) < 12 - 2
+    assert len({tuple(drawn) for drawn in seen[::2]}) == 3
+    with pytest.raises(ValueError, match="queries must be numbers below 31"):
+        rw.learning_curve(spy, DATA, [40], test_queries=10, by="time", gap=2)
+
+
 def test_the_command_line(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 

@@ -24,9 +24,9 @@ from rankwright.data.on_disk import take_rows
 from rankwright.data.pairs import Pairs, read_pairs
 from rankwright.data.queries import Queries
 from rankwright.data.row_order import canonical_order
-from rankwright.data.time import TIME, forward_folds, latest, warn_of_mixed_times
+from rankwright.data.time import forward_folds, is_by_time, latest, warn_of_mixed_times
 from rankwright.data.within_query import Recipe
-from rankwright.support.checks import ArgumentError, number
+from rankwright.support.checks import ArgumentError
 from rankwright.support.frames import as_frame
 
 
@@ -553,7 +553,7 @@ class RankingData:
                 f"a share of {share} of {self.n_queries} queries leaves one side empty; "
                 "choose a share between 0 and 1 that gives each side at least one query."
             )
-        if _is_by_time(by, gap):
+        if is_by_time(by, gap):
             past, future = latest(self, n_test, gap)
             return self.subset(past), self.subset(future)
         shuffled = np.random.default_rng(seed).permutation(self.n_queries)
@@ -582,7 +582,7 @@ class RankingData:
                 f"k={k} folds of {self.n_queries} queries; k must be from {least} to the number of "
                 "queries."
             )
-        if _is_by_time(by, gap):
+        if is_by_time(by, gap):
             for past, future in forward_folds(self, k, gap):
                 yield self.subset(past), self.subset(future)
             return
@@ -641,15 +641,6 @@ class RankingData:
 
     def __repr__(self) -> str:
         return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {len(self.feature_names)} features)"
-
-
-def _is_by_time(by: str | None, gap: float) -> bool:
-    if by not in (None, TIME):
-        raise ArgumentError("by", f"must be 'time' or None; got {by!r}.")
-    if by is None and gap:
-        raise ArgumentError("gap", "is a time, so it needs by='time'; leave it out.")
-    number("gap", gap, least=0)
-    return by == TIME
 
 
 def _check_not_empty(matrix: Any) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.queries import Queries, is_missing
+from rankwright.support import checks
 from rankwright.support.checks import ArgumentError
 
 if TYPE_CHECKING:
@@ -33,6 +34,16 @@ class _Times(NamedTuple):
     first: NDArray[np.float64]
     last: NDArray[np.float64]
     given: NDArray[Any]
+
+
+def is_by_time(by: str | None, gap: float) -> bool:
+    """Check the options ``by`` and ``gap``, and return whether queries are divided by time."""
+    if by not in (None, TIME):
+        raise ArgumentError("by", f"must be 'time' or None; got {by!r}.")
+    if by is None and gap:
+        raise ArgumentError("gap", "is a time, so it needs by='time'; leave it out.")
+    checks.number("gap", gap, least=0)
+    return by == TIME
 
 
 def latest(data: RankingData, n_queries: int, gap: float) -> Masks:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.time import is_by_time, latest
 from rankwright.evaluation.per_query import Evaluator
 from rankwright.evaluation.significance import bootstrap_interval
 from rankwright.evaluation.systems import System, system_names
@@ -114,6 +115,8 @@ def learning_curve(
     test_queries: int | None = None,
     confidence: float = 0.95,
     seed: int = 0,
+    by: str | None = None,
+    gap: float = 0.0,
 ) -> LearningCurve:
     """Measure quality against the number of judged queries, by repeated subsampling.
 
@@ -140,6 +143,9 @@ def learning_curve(
         Level of the intervals, which are bootstrapped over queries.
     seed
         The same seed gives the same splits.
+    by, gap
+        With ``by="time"`` the test queries are always the latest by the field ``time``, and training queries are drawn
+        from the queries before them and before the ``gap``; see `RankingData.split`.
 
     Examples
     --------
@@ -152,17 +158,23 @@ def learning_curve(
     [(10, 'today'), (10, 'learned'), (20, 'today'), (20, 'learned')]
     """
     named = _named(systems)
-    sizes = _sizes(queries, data.n_queries)
+    before, latest_queries = _before_and_latest(data, test_queries, by, gap)
+    sizes = _sizes(queries, len(before), leave_some=by is None)
     checks.whole("repeats", repeats, least=1)
     checks.whole("seed", seed, least=0)
     checks.fraction("confidence", confidence)
     n_test = data.n_queries - sizes[-1]
-    if test_queries is not None:
+    if by is not None:
+        n_test = len(latest_queries)
+    elif test_queries is not None:
         n_test = checks.whole("test_queries", test_queries, least=1, most=n_test)
     # Values by metric, number of queries and system [repeats, queries].
     values: dict[tuple[str, int, str], Floats] = {}
     for repeat in range(repeats):
-        shuffled = np.random.default_rng([seed, repeat]).permutation(data.n_queries)
+        # Random test queries come first, and the latest ones if the order is that of time.
+        shuffled = np.random.default_rng([seed, repeat]).permutation(before)
+        if by is not None:
+            shuffled = np.concatenate([latest_queries, shuffled])
         # Queries in ascending order, as a subset has them.
         tested = np.sort(shuffled[:n_test])
         test = data.subset(tested)
@@ -178,6 +190,19 @@ def learning_curve(
                     table[repeat, tested] = per_query
     points = _points(values, next(iter(named)), confidence, seed)
     return LearningCurve(tuple(points), repeats, n_test, confidence)
+
+
+def _before_and_latest(
+    data: RankingData, test_queries: int | None, by: str | None, gap: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the queries to draw from, and the queries that are always tested on; none without times."""
+    if not is_by_time(by, gap):
+        return np.arange(data.n_queries), np.arange(0)
+    n_test = data.n_queries - data.n_queries * 4 // 5
+    if test_queries is not None:
+        n_test = checks.whole("test_queries", test_queries, least=1, most=data.n_queries - 1)
+    past, future = latest(data, n_test, gap)
+    return np.flatnonzero(past), np.flatnonzero(future)
 
 
 def _points(
@@ -228,16 +253,20 @@ def _named(systems: Any) -> dict[str, Any]:
     return named
 
 
-def _sizes(queries: Sequence[int] | None, n_queries: int) -> list[int]:
-    """Return the numbers of training queries, ascending."""
+def _sizes(queries: Sequence[int] | None, n_queries: int, *, leave_some: bool) -> list[int]:
+    """Return the numbers of training queries, ascending; with ``leave_some`` fewer than all."""
     if queries is None:
-        largest = n_queries * 4 // 5
+        largest = n_queries
+        if leave_some:
+            largest = n_queries * 4 // 5
         queries = [largest >> power for power in range(_SIZES) if largest >> power > 0]
     sizes = sorted({checks.whole("queries", size, least=1) for size in queries})
+    if not leave_some:
+        n_queries += 1
     if not sizes or sizes[-1] >= n_queries:
         raise checks.ArgumentError(
             "queries",
-            f"must be numbers below {n_queries}, the number of queries of the data, because some are test "
-            f"queries; got {list(queries)}.",
+            f"must be numbers below {n_queries}, because the other queries are test queries, or in the gap before "
+            f"them; got {list(queries)}.",
         )
     return sizes
