@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ def _values(content: bytes) -> list[Any]:
 def _hits_in(response: Any) -> int:
     """Count the hits of a response in the simplest way."""
     if isinstance(response, str):
-        return len([line for line in response.split("\n") if line.strip()]) - 1
+        return len([line for line in re.split(r"\r\n|\r|\n", response) if line]) - 1
     if "responses" in response:
         return sum(_hits_in(part) for part in response["responses"])
     if "hits" in response:
