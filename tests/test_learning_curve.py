@@ -91,6 +91,7 @@ def test_it_prints_and_is_drawn() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"data": np.eye(3)}, "data must be RankingData"),
         ({"systems": []}, "systems must be at least one"),
         ({"systems": [object()]}, "must have fit and predict"),
         ({"queries": [20]}, "must be numbers below 20"),

@@ -156,9 +156,18 @@ def test_the_order_of_rows_does_not_matter() -> None:
         (lambda: read_system("linear:bm25=1,dense"), "'dense' is not of the form COLUMN=WEIGHT"),
         (lambda: read_system("column:"), "must be names of columns"),
         (lambda: rw.compare(rw.column("bm25"), rw.column("dense")), "also need data="),
+        (
+            lambda: rw.compare(rw.column("a"), rw.column("b"), data=np.eye(2)),  # type: ignore[arg-type]
+            "data must be RankingData.*got a ndarray",
+        ),
+        (
+            lambda: rw.linear("a", "b").fit(small(np.eye(2), [1, 1])),
+            "no training query has a relevant document",
+        ),
         (lambda: rw.compare([1.0], [2.0]), "compare takes evaluations.*got a list"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*no query has a relevant document")
 def test_refusals(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()

@@ -30,7 +30,7 @@ from rankwright.evaluation.significance import (
     student,
     wilcoxon,
 )
-from rankwright.evaluation.systems import System, system_names
+from rankwright.evaluation.systems import System, check_data, system_names
 from rankwright.support import checks
 from rankwright.support.tables import Cell, Table, Tabular, interval_text, p_text
 
@@ -287,12 +287,14 @@ def compare(
     checks.whole("permutations", permutations, least=1)
     checks.whole("resamples", resamples, least=1)
     checks.whole("seed", seed, least=0)
-    if data is not None and names is None:
-        names = system_names([a, b, *others])
-    systems = [_evaluation(system, data, metrics) for system in (a, b, *others)]
-    names = _system_names(names, len(systems))
+    wanted = metrics
     if data is not None:
-        metrics = None  # the evaluations have the wanted metrics, by their own texts
+        check_data(data)
+        metrics = None  # the evaluations that are made here have the wanted ones
+        if names is None:
+            names = system_names([a, b, *others])
+    systems = [_evaluation(system, data, wanted) for system in (a, b, *others)]
+    names = _system_names(names, len(systems))
     check_policies(systems, names)
     # Positions of the baseline's queries in each evaluation.
     positions = [

@@ -14,7 +14,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.time import is_by_time, latest
 from rankwright.evaluation.per_query import Evaluator
 from rankwright.evaluation.significance import bootstrap_interval
-from rankwright.evaluation.systems import System, system_names
+from rankwright.evaluation.systems import System, check_data, system_names
 from rankwright.metrics import Metric
 from rankwright.support import checks
 from rankwright.support.tables import Cell, Table, Tabular, columns_of, interval_text
@@ -157,6 +157,7 @@ def learning_curve(
     >>> [(point.n_queries, point.system) for point in curve.points]
     [(10, 'today'), (10, 'learned'), (20, 'today'), (20, 'learned')]
     """
+    check_data(data)
     named = _named(systems)
     before, latest_queries = _before_and_latest(data, test_queries, by, gap)
     sizes = _sizes(queries, len(before), leave_some=by is None)

@@ -124,13 +124,18 @@ class Linear(_OfColumns):
             return self
         weights = X.weights if X.one_weight_per_query else None
         evaluator = Evaluator(X.labels, group=X.group, metrics=[self.metric], weights=weights)
-        best = -np.inf
+        best, self.weights_ = -np.inf, None
         for scale in [self.scale] if self.scale else SCALES:
             scaled = scaled_within_queries(self._matrix(X), X, scale)
             value, shares = _best_shares(scaled, evaluator, self.metric.higher_is_better)
             if value > best:
                 best, self.scale_ = value, scale
                 self.weights_ = dict(zip(self.columns, shares.tolist(), strict=True))
+        if self.weights_ is None:
+            raise ValueError(
+                f"{self}: no training query has a relevant document to choose weights by; check "
+                "the labels."
+            )
         return self
 
     def predict(self, X: RankingData) -> Floats:
@@ -327,6 +332,16 @@ def numbered(names: Sequence[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return distinct
+
+
+def check_data(data: Any) -> None:
+    """Raise ArgumentError unless this is `RankingData`, whose columns and queries systems need."""
+    if not isinstance(data, RankingData):
+        raise checks.ArgumentError(
+            "data",
+            "must be RankingData, for example of rw.combine, rw.read_data or rw.RankingData(X, y, "
+            f"qid=qid); got a {type(data).__name__}.",
+        )
 
 
 def column_values(data: RankingData, name: str) -> Floats:
