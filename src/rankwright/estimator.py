@@ -21,7 +21,6 @@ from rankwright.data.columns import (
 )
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Folds
-from rankwright.data.matrices import as_dense
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import evaluate, ranks_within_queries
@@ -75,6 +74,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         *,
         qid: Any = None,
         group: ArrayLike | None = None,
+        base_score: Any = None,
         contributions: bool = False,
         calibrated: bool = False,
     ) -> Floats:
@@ -87,7 +87,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         The rows of a `RankingData` are in the order of its ``y`` and ``qid``. Files (a folder, a
         pattern, a path, or a list of them) are streamed: their rows are in the order of the files,
         and ``qid`` names a column. A model with features within the query needs ``qid`` or
-        ``group``; see `Model.predict`.
+        ``group``, and a model with base scores needs their column or ``base_score``; see
+        `Model.predict`.
         """
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)
@@ -95,31 +96,41 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             X,
             qid=qid,
             group=group,
+            base_score=base_score,
             contributions=contributions,
             calibrated=calibrated,
             threads=threads,
         )
 
     def staged_predict(
-        self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, every: int = 1
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        base_score: Any = None,
+        every: int = 1,
     ) -> Iterator[Floats]:
         """Yield scores after ``every`` trees, twice as many, and so on, for learning curves.
 
-        With Langevin boosting these are the scores during training times a positive factor, because
-        the trees have already been shrunk as often as in the final model. The factor does not
-        change the ranking.
+        With Langevin boosting the trees have been shrunk as often as in the final model. Without
+        base scores, that is a positive factor, which does not change the ranking.
         """
         checks.whole("every", every, least=1)
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)
-        yield from self.model_.staged_predict(X, qid=qid, group=group, every=every, threads=threads)
+        yield from self.model_.staged_predict(
+            X, qid=qid, group=group, base_score=base_score, every=every, threads=threads
+        )
 
     def spread(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> Floats:
         """Return how far the members of an average differ about each document; see `Model.spread`."""
         check_is_fitted(self)
         return self.model_.spread(X, qid=qid, group=group, threads=read_threads(self.n_jobs))
 
-    def rank(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> NDArray[np.int64]:
+    def rank(
+        self, X: Any, qid: Any = None, *, group: ArrayLike | None = None, base_score: Any = None
+    ) -> NDArray[np.int64]:
         """Return the rank of each row within its query, 1 for the best; ties keep the row order.
 
         ``qid`` may name a column of a data frame, and may be left out if ``fit`` was given a name.
@@ -130,12 +141,12 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     "X is a RankingData, which has its queries; leave out qid and group."
                 )
-            scores, queries = self.predict(X), X.queries.grouped()
+            scores, queries = self.predict(X, base_score=base_score), X.queries.grouped()
         else:
             # A data frame like the one in fit has the query ids with it.
             if qid is None and group is None and self.qid_column_ in frame_columns(X):
                 qid = self.qid_column_
-            scores = self.predict(X, qid=qid, group=group)
+            scores = self.predict(X, qid=qid, group=group, base_score=base_score)
             queries = Queries.of(len(scores), named_column(X, qid, "qid"), group)
         return ranks_within_queries(scores, queries)
 
@@ -147,14 +158,15 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         *,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        base_score: Any = None,
     ) -> float:
         """Return the mean of the first metric, or its negative if lower is better.
 
         Ties count as the worst order. ``y`` and ``qid`` may name columns of a data frame, and may
         be left out if ``fit`` was given names. Weights are weights of queries: a weight per query,
-        or a weight per row that is the same within a query.
+        or a weight per row that is the same within a query. ``base_score`` is as in `predict`.
         """
-        data = self._labelled(X, y, qid, group, sample_weight)
+        data = self._labelled(X, y, qid, group, sample_weight, base_score)
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
         result = evaluate(
             self.predict(data),
@@ -178,6 +190,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         *,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        base_score: Any = None,
         method: str = "isotonic",
         target: str = "label",
         threshold: float | None = None,
@@ -191,7 +204,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight
+        X, y, qid, group, sample_weight, base_score
             Queries that the model was not trained on, at least 20; with ``folds`` the training data.
         method
             ``"isotonic"``: any increasing map. It needs more queries than ``"logistic"``, a line
@@ -219,7 +232,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         from rankwright.training.cross_fitting import cross_fitted, held_out
 
         check_options(method, target, threshold)
-        data = self._labelled(X, y, qid, group, sample_weight)
+        data = self._labelled(X, y, qid, group, sample_weight, base_score)
         # Cross-fitting is the way to learn from training data, and needs no warning.
         if folds is None and self._was_trained_on(data):
             raise checks.ArgumentError(
@@ -256,6 +269,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         *,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        base_score: Any = None,
         bins: int = 15,
     ) -> Reliability:
         """Compare calibrated values with labels of other queries.
@@ -267,7 +281,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         calibration = self.model_.require_calibration()
-        data = self._labelled(X, y, qid, group, sample_weight)
+        data = self._labelled(X, y, qid, group, sample_weight, base_score)
         # Documents without a label have a value, but there is no label to compare it with.
         values = self.predict(data, calibrated=True)[data.judged]
         data = data.only_judged()
@@ -275,13 +289,25 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         return reliability(values, targets, group=data.group, weights=data.weights, bins=bins)
 
     def explain(
-        self, X: Any, a: int, b: int, *, qid: Any = None, group: ArrayLike | None = None
+        self,
+        X: Any,
+        a: int,
+        b: int,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        base_score: Any = None,
     ) -> Explanation:
         """Explain why row ``a`` of X is above or below row ``b``; see `Model.explain`."""
         check_is_fitted(self)
-        return self.model_.explain(X, a, b, qid=qid, group=group, threads=read_threads(self.n_jobs))
+        threads = read_threads(self.n_jobs)
+        return self.model_.explain(
+            X, a, b, qid=qid, group=group, base_score=base_score, threads=threads
+        )
 
-    def shap_values(self, X: Any, *, qid: Any = None, group: ArrayLike | None = None) -> Any:
+    def shap_values(
+        self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, base_score: Any = None
+    ) -> Any:
         """Return SHAP values as a ``shap.Explanation``, for the plots of the library shap.
 
         The values are computed here, as for ``predict(contributions=True)``. The library is only
@@ -304,13 +330,14 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 "shap_values returns an object of the library shap, which is not installed: "
                 'pip install "rankwright[shap]". predict(contributions=True) needs no library.'
             ) from error
-        values = self.predict(X, qid=qid, group=group, contributions=True)
-        matrix = self.model_.encode(X, qid=qid, group=group, threads=read_threads(self.n_jobs))
+        model, threads = self.model_, read_threads(self.n_jobs)
+        rows = model.prepare(X, qid=qid, group=group, base_score=base_score, threads=threads)
+        values = model.contributions(rows, threads=threads)
         return ShapExplanation(
             values[:, :-1],
             base_values=values[:, -1],
-            data=as_dense(matrix),
-            feature_names=self.model_.feature_names,
+            data=model.values_of_parts(rows),
+            feature_names=model.score_parts,
         )
 
     def permutation_importance(
@@ -321,6 +348,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         *,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        base_score: Any = None,
         metric: str | Metric | None = None,
         columns: Sequence[str] | None = None,
         repeats: int = 5,
@@ -331,7 +359,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight
+        X, y, qid, group, sample_weight, base_score
             Queries, as in `score`, preferably queries that the model was not trained on.
         metric
             By default the first metric of the training.
@@ -349,7 +377,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         checks.whole("repeats", repeats, least=1)
         checks.whole("seed", seed, least=0)
         checks.number("confidence", confidence, least=0.5, most=0.9999)
-        data = self._labelled(X, y, qid, group, sample_weight)
+        data = self._labelled(X, y, qid, group, sample_weight, base_score)
         names = self.columns_.feature_names
         wanted = names if columns is None else list(columns)
         # A text is a sequence of letters, which may even be names of columns.
@@ -393,8 +421,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     def booster_(self) -> Any:
         """The trees as a ``Booster`` of the engine's own library, for its tools.
 
-        It predicts the scores of encoded rows: categories are codes, and features within the query
-        are columns.
+        It predicts the scores of encoded rows, without base scores: categories are codes, and
+        features within the query are columns.
         """
         check_is_fitted(self)
         from rankwright.exporting import to_booster
@@ -523,8 +551,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         )
         return fingerprint(arranged) in [self.manifest_["data_fingerprint"], *parts]
 
-    def _labelled(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> RankingData:
-        """Return rows with their labels and queries.
+    def _labelled(
+        self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any, base_score: Any
+    ) -> RankingData:
+        """Return rows with their labels, queries and base scores.
 
         ``y`` and ``qid`` may be left out if ``fit`` was given names.
         """
@@ -534,8 +564,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 y = self.label_column_
             if qid is None:
                 qid = self.qid_column_
+        start = self.model_.base_source(base_score)
         if isinstance(X, RankingData) or is_path(X):
-            return ranking_data(X, y, qid, group, sample_weight, self.columns_)
+            return ranking_data(X, y, qid, group, sample_weight, self.columns_, base_score=start)
         # A data frame may have the columns of the training data; an array has no names.
         columns = frame_columns(X)
         labels = self.label_column_ or []
@@ -558,7 +589,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         not_features = [*named, qid, *labels, self.qid_column_]
         features = drop_columns(X, [name for name in not_features if isinstance(name, str)])
         y, qid = named_labels_of(X, y), named_column(X, qid, "qid")
-        return ranking_data(features, y, qid, group, sample_weight, self.columns_)
+        return ranking_data(features, y, qid, group, sample_weight, self.columns_, base_score=start)
 
     def _set_model(
         self,

@@ -23,6 +23,7 @@ from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.kernels.threads import available_threads
 from rankwright.persistence import has_model, read_model, write_model
+from rankwright.support.checks import ArgumentError
 from rankwright.support.files import PathLike, is_path
 
 if TYPE_CHECKING:
@@ -37,6 +38,17 @@ class Ranking(NamedTuple):
 
     ids: list[Any]
     scores: Floats
+
+
+class Prepared(NamedTuple):
+    """Rows of the matrix for the trees, and their base scores; None if scores start from 0."""
+
+    matrix: Any
+    base: Floats | None
+
+    def take(self, rows: Any) -> Prepared:
+        """Return some of the rows."""
+        return Prepared(self.matrix[rows], None if self.base is None else self.base[rows])
 
 
 class Model:
@@ -72,6 +84,8 @@ class Model:
         self.columns = columns
         self.manifest = manifest
         self.calibration = _calibration(manifest)
+        # Name of the column or field with the scores that the trees add to; None if they start at 0.
+        self.base_score: str | None = manifest.get("base_score")
         self.recipe = stored_recipe(manifest.get("within_query", {}), columns.feature_names)
         # Number of trees of each member of an average.
         self.members: list[int] = manifest.get("members", [])
@@ -89,6 +103,13 @@ class Model:
     def feature_names(self) -> list[str]:
         """Names of the trees' columns: the columns of the data, then the features within the query."""
         return [*self.columns.feature_names, *self.recipe.names]
+
+    @property
+    def score_parts(self) -> list[str]:
+        """Names of the parts of a score in contributions: the trees' columns, and the base score."""
+        if self.base_score is None:
+            return self.feature_names
+        return [*self.feature_names, "base score"]
 
     def check_same_recipe(self, recipe: Recipe) -> None:
         """Raise ValueError if trees to be added would have other features within the query."""
@@ -109,6 +130,7 @@ class Model:
         *,
         qid: Any = None,
         group: ArrayLike | None = None,
+        base_score: Any = None,
         contributions: bool = False,
         calibrated: bool = False,
         threads: int | None = None,
@@ -125,9 +147,12 @@ class Model:
             Which rows belong together: an id per row, the name of a column of a data frame, or
             sizes in row order. A model with features within the query needs them, unless X is a
             `RankingData` or has the query column of the training data.
+        base_score
+            The scores that a model with base scores starts from: an array, or the name of a column
+            or field. By default the name in the training data.
         contributions
-            Return the amount that each column adds to the score, and the expected score as the last
-            column.
+            Return the amount that each column adds to the score, the base score if the model has
+            base scores, and the expected sum of the trees as the last column.
         calibrated
             Return expected labels, or probabilities of relevance, instead of scores; see
             `Ranker.calibrate`. They have the same order as the scores.
@@ -147,18 +172,44 @@ class Model:
                     "X names files: scores alone can be streamed, and their queries are a column of "
                     "them."
                 )
-            scores = self._scores_of_files(X, qid, n_threads)
+            scores = self._scores_of_files(X, qid, base_score, n_threads)
         else:
-            matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
+            rows = self.prepare(X, qid=qid, group=group, base_score=base_score, threads=n_threads)
             if contributions:
-                return self.forest.contributions(matrix, threads=n_threads)
-            scores = self.forest.predict(matrix, threads=n_threads)
+                return self.contributions(rows, threads=n_threads)
+            scores = self.scores(rows, threads=n_threads)
         if calibration is None:
             return scores
         return calibration(scores)
 
+    def scores(self, rows: Prepared, *, threads: int = 1) -> Floats:
+        """Add the trees to the base score of each row."""
+        scores = self.forest.predict(rows.matrix, threads=threads)
+        return scores if rows.base is None else rows.base + scores
+
+    def contributions(self, rows: Prepared, *, threads: int = 1) -> Floats:
+        """Return the parts of the score of each row [rows, score_parts + 1].
+
+        The last column is the expected sum of the trees. The columns add up to the score.
+        """
+        parts = self.forest.contributions(rows.matrix, threads=threads)
+        if rows.base is None:
+            return parts
+        return np.column_stack([parts[:, :-1], rows.base, parts[:, -1]])
+
+    def values_of_parts(self, rows: Prepared) -> Floats:
+        """Return the value of each of the ``score_parts`` [rows, score_parts]."""
+        values = np.asarray(as_dense(rows.matrix), dtype=np.float64)
+        return values if rows.base is None else np.column_stack([values, rows.base])
+
     def predict_batches(
-        self, path: Any, *, threads: int | None = None, show: Any = None, **options: Any
+        self,
+        path: Any,
+        *,
+        base_score: str | None = None,
+        threads: int | None = None,
+        show: Any = None,
+        **options: Any,
     ) -> Iterator[Floats]:
         """Yield scores of rows in files, block by block and in the order of the files.
 
@@ -168,6 +219,8 @@ class Model:
         ----------
         path
             A folder, file or pattern of Parquet files or LETOR text, or a list of them.
+        base_score
+            Name of the column with the base scores; by default the name in the training data.
         threads
             Number of threads; all cores by default.
         show
@@ -181,23 +234,30 @@ class Model:
         from rankwright.data.streaming import stream_data
 
         n_threads = available_threads(threads)
-        files = self._files(path, options)
+        files = self._files(path, options, base_score)
         # Features within the query need all documents of a query, so the rows are grouped first.
         if self.recipe:
             data = stream_data(files, labelled=False, reference=self.columns, show=show or silent)
-            yield data.ungroup(self.predict(data, threads=n_threads))
+            yield data.ungroup(self.predict(data, base_score=base_score, threads=n_threads))
             return
+        column = base_score or self.base_score
         for block in blocks_of(files, self.columns, False, show or silent).blocks("scores"):
-            yield self.forest.predict(block.X, threads=n_threads)[np.argsort(block.rows)]
+            start = column if column is None else block.fields.get(column, column)
+            base = self.base_of(None, block.X, start, block.rows)
+            scores = self.scores(Prepared(block.X, base), threads=n_threads)
+            yield scores[np.argsort(block.rows)]
 
-    def _scores_of_files(self, path: Any, qid: Any, threads: int) -> Floats:
-        if qid is not None and not isinstance(qid, str):
-            raise ValueError(
-                "X names files, so qid must be the name of one of their columns, not an array."
-            )
-        return np.concatenate(list(self.predict_batches(path, qid=qid, threads=threads)))
+    def _scores_of_files(self, path: Any, qid: Any, base_score: Any, threads: int) -> Floats:
+        for name, value in (("qid", qid), ("base_score", base_score)):
+            if value is not None and not isinstance(value, str):
+                raise ValueError(
+                    f"X names files, so {name} must be the name of one of their columns, not an "
+                    "array."
+                )
+        blocks = self.predict_batches(path, base_score=base_score, qid=qid, threads=threads)
+        return np.concatenate(list(blocks))
 
-    def _files(self, path: Any, options: Mapping[str, Any]) -> Any:
+    def _files(self, path: Any, options: Mapping[str, Any], base_score: str | None) -> Any:
         """Return the files to score. Names of columns default to the names in the training data."""
         from rankwright.data.files import DataFiles
 
@@ -205,6 +265,11 @@ class Model:
         named["drop"] = self.manifest.get("other_columns")
         # The command line passes None for options that the user left out.
         given = {name: value for name, value in options.items() if value is not None}
+        column = base_score or self.base_score
+        if column is not None and column not in self.columns.feature_names:
+            given["fields"] = [column]
+            dropped = given.get("drop", named["drop"]) or []
+            given["drop"] = [name for name in dropped if name != column]
         return DataFiles.of(path, **{"zero_based": self.columns.first_index == 0, **named, **given})
 
     def require_calibration(self) -> Calibration:
@@ -230,6 +295,7 @@ class Model:
         *,
         qid: Any = None,
         group: ArrayLike | None = None,
+        base_score: Any = None,
         threads: int | None = None,
     ) -> Explanation:
         """Explain why row ``a`` of X is above or below row ``b``, by the share of each feature.
@@ -240,7 +306,7 @@ class Model:
             Rows in memory, as for `predict`.
         a, b
             Numbers of two rows, from 0.
-        qid, group, threads
+        qid, group, base_score, threads
             As for `predict`.
 
         Examples
@@ -254,23 +320,22 @@ class Model:
         from rankwright.explanation import check_rows, explain_pair
 
         # All rows are encoded, because features within the query depend on the other documents.
-        matrix = self.encode(X, qid=qid, group=group, threads=threads)
-        check_rows(a, b, matrix.shape[0])
-        rows = matrix[[a, b]]
-        dense = np.asarray(as_dense(rows), dtype=np.float64)
-        contributions, scores = self.forest.contributions(dense), self.forest.predict(dense)
+        rows = self.prepare(X, qid=qid, group=group, base_score=base_score, threads=threads)
+        check_rows(a, b, rows.matrix.shape[0])
+        pair = rows.take([a, b])
+        values_a, values_b = map(self._shown, self.values_of_parts(pair))
         return explain_pair(
-            self.feature_names,
-            (self._shown(dense[0]), self._shown(dense[1])),
-            contributions,
-            scores,
+            self.score_parts,
+            (values_a, values_b),
+            self.contributions(pair),
+            self.scores(pair),
             (a, b),
         )
 
     def _shown(self, row: Floats) -> list[Any]:
         """Return the values of a row, categories as their levels; a missing value is NaN."""
         shown = []
-        for name, value in zip(self.feature_names, row.tolist(), strict=True):
+        for name, value in zip(self.score_parts, row.tolist(), strict=True):
             levels = self.columns.categories.get(name)
             # A category that the training data did not have is missing, and stays NaN.
             if levels is not None and 0 <= value < len(levels):
@@ -278,7 +343,9 @@ class Model:
             shown.append(value)
         return shown
 
-    def rank(self, features: Any, ids: Sequence[Any], *, threads: int | None = 1) -> Ranking:
+    def rank(
+        self, features: Any, ids: Sequence[Any], *, base_score: Any = None, threads: int | None = 1
+    ) -> Ranking:
         """Rank the documents of a query.
 
         Parameters
@@ -287,6 +354,8 @@ class Model:
             A row per document, as for `predict`; all documents of the query.
         ids
             A name for each document, in the order of the rows: any values.
+        base_score
+            As for `predict`.
         threads
             Number of threads; None for all cores. 1 is fastest for a few hundred documents.
 
@@ -307,12 +376,13 @@ class Model:
         >>> model.rank(data.X[[2, 2, 2]], [30, 10, 20]).ids
         [30, 10, 20]
         """
-        matrix = self._given(features)
+        matrix = self._given(features, [base_score] if isinstance(base_score, str) else [])
+        base = self.base_of(features, matrix, base_score)
         if self.recipe:
             matrix = self.recipe.extended(
                 matrix, self.columns.feature_names, np.array([0, matrix.shape[0]]), threads=threads
             )
-        scores = self.forest.predict(matrix, threads=available_threads(threads))
+        scores = self.scores(Prepared(matrix, base), threads=available_threads(threads))
         if len(ids) != len(scores):
             raise ValueError(
                 f"ids has {len(ids)} entries for {len(scores)} rows of features; give one per row."
@@ -379,16 +449,21 @@ class Model:
         *,
         qid: Any = None,
         group: ArrayLike | None = None,
+        base_score: Any = None,
         every: int = 1,
         threads: int | None = None,
     ) -> Iterator[Floats]:
         """Yield scores after ``every`` trees, twice as many, and so on, for learning curves.
 
-        With Langevin boosting these are the scores during training times a positive factor.
+        With Langevin boosting the trees have been shrunk as often as in the final model.
         """
         n_threads = available_threads(threads)
-        matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
+        matrix, base = self.prepare(
+            X, qid=qid, group=group, base_score=base_score, threads=n_threads
+        )
         scores = np.zeros(matrix.shape[0])
+        if base is not None:
+            scores += base
         # Each stage adds its own trees only, so all stages together cost a single prediction.
         for start in range(0, self.n_trees, every):
             stop = min(start + every, self.n_trees)
@@ -407,7 +482,8 @@ class Model:
     def used_columns(self) -> NDArray[np.bool_]:
         """Return for each column of the data whether a tree uses it.
 
-        A column counts as used if a feature within the query made from it is used.
+        A column counts as used if a feature within the query made from it is used, or if it holds
+        the base scores.
         """
         is_split = self.forest.importances("split") > 0
         used = is_split[: len(self.columns.feature_names)].copy()
@@ -415,7 +491,52 @@ class Model:
         for column, features in zip(columns.tolist(), targets, strict=True):
             # A negative number stands for a kind of feature that the recipe does not have.
             used[column] |= is_split[features[features >= 0]].any()
+        if self.base_score in self.columns.feature_names:
+            used[self.columns.feature_names.index(self.base_score)] = True
         return np.asarray(used, dtype=np.bool_)
+
+    def prepare(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        base_score: Any = None,
+        threads: int | None = None,
+    ) -> Prepared:
+        """Return rows as the trees see them; the arguments are as for `predict`."""
+        leave_out = [base_score] if isinstance(base_score, str) else []
+        matrix = self.encode(X, qid=qid, group=group, leave_out=leave_out, threads=threads)
+        return Prepared(matrix, self.base_of(X, matrix, base_score))
+
+    def base_of(
+        self, X: Any, matrix: Any, base_score: Any = None, numbers: Any = None
+    ) -> Floats | None:
+        """Return the base score of each row of X, or None if the model has no base scores.
+
+        ``matrix`` are the rows as `encode` returns them, ``base_score`` is as for `predict`, and
+        ``numbers`` are the rows' numbers in errors, by default their places.
+        """
+        start = self.base_source(base_score)
+        if start is None:
+            return None
+        # Most models have no base scores, and load faster without the import.
+        from rankwright.data.base_score import base_scores
+
+        return base_scores(X, matrix, start[1], self.columns.feature_names, numbers)
+
+    def base_source(self, base_score: Any = None) -> tuple[str, Any] | None:
+        """Return the field of the base scores, and ``base_score`` or its default: the field's name.
+
+        Return None if the model has no base scores.
+        """
+        if self.base_score is not None:
+            return self.base_score, self.base_score if base_score is None else base_score
+        if base_score is not None:
+            raise ArgumentError(
+                "base_score", "is for models that were trained with it; leave it out."
+            )
+        return None
 
     def encode(
         self,
@@ -489,7 +610,9 @@ class Model:
         label, qid = self.manifest.get("label_column"), self.manifest.get("qid_column")
         labels = label if isinstance(label, list) else [label]
         ignored = [*labels, qid, *leave_out, *self.manifest.get("other_columns", [])]
-        X = drop_columns(X, [name for name in ignored if name is not None])
+        ignored.append(self.base_score)
+        features = self.columns.feature_names
+        X = drop_columns(X, [name for name in ignored if name not in (None, *features)])
         return encode_features(X, self.columns)
 
     def save(self, path: PathLike) -> None:
@@ -579,6 +702,7 @@ def _columns(manifest: dict[str, Any]) -> Columns:
         "label_column": isinstance(label, str | None) or (_is_texts(label) and len(label) > 0),
         "qid_column": isinstance(manifest["qid_column"], str | None),
         "other_columns": _is_texts(manifest["other_columns"]),
+        "base_score": isinstance(manifest.get("base_score"), str | None),
     }
     for name, valid in checks.items():
         if not valid:

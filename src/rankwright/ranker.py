@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.arguments import check_paths, evaluation_sets, ranking_data
+from rankwright.data.base_score import field_of, warn_if_constant
 from rankwright.data.columns import frame_columns, names_columns
 from rankwright.data.dataset import RankingData
 from rankwright.data.time import TIME
@@ -17,6 +19,7 @@ from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
+from rankwright.support import checks
 from rankwright.support.files import is_path
 from rankwright.support.interrupts import deferred_interrupts
 from rankwright.training.groups import Langevin, PositionBias
@@ -261,8 +264,10 @@ class Ranker(FittedRanker):
         clip: float | None = None,
         self_normalised: bool = False,
         time: Any = None,
+        base_score: Any = None,
         eval_set: Any = None,
         eval_group: Any = None,
+        eval_base_score: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
         cluster: Any = None,
@@ -300,6 +305,12 @@ class Ranker(FittedRanker):
         time
             The time of each row, numbers or dates: an array, or the name of a column or field. Folds
             in the order of time need it; it is not a feature.
+        base_score
+            Scores to start from, for example of the ranking in production: an array, or the name of
+            a column or field. Scores of the model are the base scores plus the trees, everywhere:
+            in `predict`, early stopping, folds, members and ``init_model`` (docs/start.md). The
+            model finds a column by its name in new data. A column of a data frame or of files is
+            then no feature; a feature of a `RankingData` or of LETOR text stays a feature.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)``, of `RankingData` or of paths to stream, or a
             single set; a data frame alone if ``y`` and ``qid`` name columns. For curves of the
@@ -307,6 +318,9 @@ class Ranker(FittedRanker):
         eval_group
             Sizes of the queries of each evaluation set, if the sets are pairs ``(X, y)``: the form
             of LightGBM and PyTerrier.
+        eval_base_score
+            Base scores of the evaluation sets, an entry per set: arrays or names of columns. By
+            default each set has the column that ``base_score`` names.
         init_model
             A fitted Ranker, or the path of a saved model, to add trees to.
         callbacks
@@ -326,6 +340,7 @@ class Ranker(FittedRanker):
             plan = read_plan(self.get_params(deep=False))
         check_callbacks(callbacks)
         _check_watched(plan, eval_set)
+        start = _start(base_score, earlier)
         # On a cluster the workers read the data, and this process only directs them.
         if cluster is not None:
             return self._fit_on(
@@ -341,6 +356,8 @@ class Ranker(FittedRanker):
                 clip=clip,
                 self_normalised=self_normalised,
                 time=time,
+                start=start,
+                eval_base_score=eval_base_score,
                 eval_group=eval_group,
             )
         if eval_group is None:
@@ -359,21 +376,36 @@ class Ranker(FittedRanker):
             # Further trees need the columns and the category codes of the earlier trees.
             reference = None if earlier is None else earlier.columns_
             data = ranking_data(
-                X, y, qid, group, sample_weight, reference, pairs, document, columns, show
+                *(X, y, qid, group, sample_weight, reference, pairs, document, columns),
+                show,
+                start,
             )
             report_unjudged(judged_counts(data))
             plan = clicks.add_to(plan, data)
+            if start is not None:
+                name, scores = start
+                plan = replace(plan, base_score=name)
+                if not plan.objective.capabilities.absolute:
+                    warn_if_constant(data, name)
+                # A base score among the features stays a feature.
+                if isinstance(scores, str) and scores not in data.feature_names:
+                    not_features.append(scores)
             recipe = read_recipe(plan.within_query, data)
             if earlier is not None:
                 earlier.model_.check_same_recipe(recipe)
             plan = constrained(plan, data, recipe, None if earlier is None else earlier.model_)
-            sets = evaluation_sets(eval_set, data, y, qid, eval_group, not_features, fields, show)
+            sets = evaluation_sets(
+                *(eval_set, data, y, qid, eval_group, not_features, fields, show),
+                base_score=plan.base_score,
+                eval_base_score=eval_base_score,
+                given=X,
+            )
         # A Ctrl-C waits until the model is taken over; the training allows it while work is long.
         with deferred_interrupts() as interrupts:
             training = Training(
                 plan=plan,
                 data=data,
-                valid=[data if valid is X else valid for valid in sets],
+                valid=sets,
                 recipe=recipe,
                 initial=None if earlier is None else earlier.forest_,
                 callbacks=tuple(callbacks or ()),
@@ -384,7 +416,7 @@ class Ranker(FittedRanker):
             fitted = train(training)
             # The data are grouped by query, and users want the scores in the order of their rows.
             scores = fitted.out_of_sample
-            if scores is not None and data is not X:
+            if scores is not None and not isinstance(X, RankingData):
                 scores = data.ungroup(scores)
             self._set_model(fitted.model, list(plan.metrics.values()), fitted.objective, scores)
         return self
@@ -401,6 +433,8 @@ class Ranker(FittedRanker):
         eval_set: Any,
         earlier: Ranker | None,
         callbacks: Sequence[Callable[[Progress], object]] | None,
+        start: tuple[str, Any] | None,
+        eval_base_score: Any,
         **arguments: Any,
     ) -> Self:
         """Train on several machines.
@@ -416,6 +450,8 @@ class Ranker(FittedRanker):
             data,
             eval_set,
             arguments,
+            start=start,
+            eval_base_score=eval_base_score,
             earlier=None if earlier is None else earlier.model_,
             callbacks=tuple(callbacks or ()),
         )
@@ -461,6 +497,23 @@ def _check_watched(plan: Plan, eval_set: Any) -> None:
         raise ValueError(
             "early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)]."
         )
+
+
+def _start(base_score: Any, earlier: Ranker | None) -> tuple[str, Any] | None:
+    """Return the field of the base scores, and an array or the name of a column; None without."""
+    name = field_of(base_score)
+    if earlier is not None:
+        known = earlier.model_.base_score
+        # The earlier trees add to base scores, or they do not: more trees cannot change that.
+        if name is not None and known is None:
+            raise checks.ArgumentError(
+                "base_score", "is no part of the scores of init_model; leave out one of the two."
+            )
+        if name is None:
+            name = base_score = known
+    if name is None:
+        return None
+    return name, base_score
 
 
 def _fitted(init_model: Any) -> Ranker | None:

@@ -31,9 +31,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankwright.data.base_score import base_field
 from rankwright.data.dataset import RankingData
 from rankwright.persistence import has_model
 from rankwright.run_history import LOG, METRICS, Recorder, now, read_history
+from rankwright.support.checks import ArgumentError
 from rankwright.support.environment import environment
 from rankwright.support.files import PathLike, part_of, read_plain, remove_parts, replacing
 from rankwright.support.locks import locked
@@ -77,7 +79,8 @@ class Run:
         Status, data, times and versions; ``manifest["status"]`` is ``"training"``,
         ``"interrupted"`` or ``"finished"``.
     config : dict
-        Parameters of the Ranker, and under ``"clicks"`` the arguments of ``fit`` about them.
+        Parameters of the Ranker, under ``"clicks"`` the arguments of ``fit`` about them, and under
+        ``"base_score"`` the column of scores to start from.
     history : list of dict
         An entry per iteration, for example ``{"iteration": 1, "seconds": 0.1, "train":
         {"ndcg@10": 0.4}, "valid": {"ndcg@10": 0.3}}``. ``"valid"`` is there if there was validation
@@ -269,6 +272,7 @@ def train_run(
     *,
     parameters: Mapping[str, Any],
     clicks: Mapping[str, Any] | None = None,
+    base_score: str | None = None,
     sources: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     verbose: int = 1,
@@ -293,6 +297,8 @@ def train_run(
     clicks
         If the labels are clicks: arguments of ``Ranker.fit`` about them, for example ``position``,
         that name fields of ``train``.
+    base_score
+        Name of the field or feature of ``train`` and ``valid`` with the scores to start from.
     sources
         Entries of the manifest about the source of the data: ``paths``, ``reading``, ``seconds`` of
         reading.
@@ -318,10 +324,10 @@ def train_run(
     """
     folder, clicks, sources = Path(path), dict(clicks or {}), dict(sources or {})
     # Parameters are checked first, so that errors leave no folder behind.
-    config = run_config(parameters, clicks)
-    described = {"train": _describe(train)}
+    config = run_config(parameters, clicks, base_score)
+    described = {"train": _describe(train, base_score)}
     if valid is not None:
-        described["valid"] = _describe(valid)
+        described["valid"] = _describe(valid, base_score)
     with locked(folder, "a training"):
         # A process that was killed may have left a folder that was being created.
         remove_parts(folder)
@@ -348,6 +354,7 @@ def train_run(
                 train,
                 eval_set=list(watched.values()),
                 callbacks=[recorder],
+                base_score=base_score,
                 cluster=cluster,
                 **clicks,
             )
@@ -396,11 +403,14 @@ def _save(folder: Path, ranker: Ranker, recorder: Recorder, read_seconds: float)
 
 
 def run_config(
-    parameters: Mapping[str, Any], clicks: Mapping[str, Any] | None = None
+    parameters: Mapping[str, Any],
+    clicks: Mapping[str, Any] | None = None,
+    base_score: str | None = None,
 ) -> dict[str, Any]:
     """Return all parameters of the Ranker that are not None, as plain values.
 
-    The arguments of ``fit`` about clicks are in a table of their own. Raise ValueError if a
+    The arguments of ``fit`` about clicks are in a table of their own, and ``base_score`` is beside
+    the parameters. Raise ValueError if a
     parameter cannot be used.
     """
     from rankwright.ranker import Ranker
@@ -435,6 +445,13 @@ def run_config(
             )
     if given:
         config["clicks"] = _plain(given)
+    if not isinstance(base_score, str | None):
+        raise ArgumentError(
+            "base_score",
+            "of a run names a field or feature of the data, so that the run can be resumed.",
+        )
+    if base_score is not None:
+        config["base_score"] = base_score
     return config
 
 
@@ -546,7 +563,7 @@ def _remove_on_failure(folder: Path) -> Iterator[None]:
         raise
 
 
-def _describe(data: Any) -> dict[str, Any]:
+def _describe(data: Any, base_score: str | None) -> dict[str, Any]:
     described: dict[str, Any]
     if not hasattr(data, "queries"):
         # These are files that only workers read.
@@ -558,7 +575,7 @@ def _describe(data: Any) -> dict[str, Any]:
         "rows": data.n_rows,
         "queries": data.n_queries,
         "features": len(data.feature_names),
-        "fingerprint": fingerprint(data),
+        "fingerprint": fingerprint(data, base_field(data, base_score)),
     }
     # Usual data has a single label and no pairs, and its entry stays short.
     if len(data.label_names) != 1:

@@ -38,6 +38,7 @@ def compare(
     queries: Annotated[
         int, Option(help="Number of improved and of worsened queries to list.", min=0)
     ] = 5,
+    base_score: options.BaseScore = None,
     seed: Annotated[int, Option(help="Seed of the permutations and resamples.", min=0)] = 0,
     json: options.AsJson = False,
     *,
@@ -46,7 +47,8 @@ def compare(
     """Compare systems with the first one, the baseline.
 
     Shows paired tests over queries, corrected for the number of systems (Holm), wins and losses, and the queries that
-    changed most by the first metric. The names of columns are those of any run among the systems.
+    changed most by the first metric. With --base-score these scores are the baseline. The names of columns are those
+    of any run among the systems.
 
     Example: rankwright compare old-run new-run test.txt --metrics "ndcg@10 map" --test fisher
     """
@@ -54,12 +56,14 @@ def compare(
 
     # The data is the last path, like the target of the command cp.
     *systems, data_path = paths
+    if base_score is not None:
+        systems = [f"column:{base_score}", *systems]
     if len(systems) < 2:
         raise typer.BadParameter("give at least two systems, then the data.")
     metric_names = options.split_metrics(metrics)
     main_metric = metric_names[0]
     # The systems share the file, which is then read once for all models with the same columns.
-    data = DataFile(Path(data_path), reading)
+    data = DataFile(Path(data_path), reading, base_score)
     names = system_names(list(map(Path, systems)))
     opened = scoring.Systems(
         systems, data, train=training_queries(train, reading), metric=main_metric

@@ -54,6 +54,7 @@ def evaluate(
         float | None, Option(help="With --clicks: smallest propensity to divide by [0].")
     ] = None,
     log_column: click_logs.Columns = None,
+    base_score: options.BaseScore = None,
     train: options.TrainingQueries = None,
     json: options.AsJson = False,
     *,
@@ -63,7 +64,8 @@ def evaluate(
 
     Data is read like the run's training data, unless you give other options. In a TREC run file the documents of a
     data set are QID-1, QID-2, ... in the order of its rows; missing documents are ranked last. With qrels, only the
-    queries in both files count, as in trec_eval.
+    queries in both files count, as in trec_eval. If a model starts from base scores, or --base-score names scores,
+    they are evaluated too, as a baseline.
 
     With --clicks the value of the ranking is estimated from clicks in lists of another ranking: inverse propensity
     (ips), self-normalised (snips) and doubly robust (dr), with intervals over queries. The log has the columns query,
@@ -71,7 +73,7 @@ def evaluate(
 
     Example: rankwright evaluate run test.txt --metrics "ndcg@10 err(gain=linear)@5" --ties expected
     """
-    file = DataFile(data, reading)
+    file = DataFile(data, reading, base_score)
     # With a click log the labels are not read, and the options about them would have no effect.
     if clicks is not None:
         if per_query or (ties, empty, unjudged) != ("worst", "skip", "not-relevant"):
@@ -100,18 +102,16 @@ def evaluate(
     opened = scoring.Systems(
         [system], file, train=training_queries(train, reading), metric=names[0]
     )
-    result = opened.evaluate(system, metrics=names, ties=ties, empty=empty, unjudged=unjudged)
+    choices: dict[str, Any] = {"ties": ties, "empty": empty, "unjudged": unjudged}
+    result = opened.evaluate(system, metrics=names, **choices)
+    base = opened.evaluate_base_score(system, metrics=names, **choices)
     # JSON has only text as keys.
     ids = [str(qid) for qid in result.query_ids.tolist()]
     values = {name: result.per_query[name].tolist() for name in names}
     if json:
-        summary: dict[str, Any] = {
-            "mean": result.mean,
-            "queries": len(ids),
-            "ties": ties,
-            "empty": empty,
-            "unjudged": unjudged,
-        }
+        summary: dict[str, Any] = {"mean": result.mean, "queries": len(ids), **choices}
+        if base is not None:
+            summary["base_score"] = base.mean
         if per_query:
             summary["per_query"] = {
                 qid: {name: values[name][row] for name in names} for row, qid in enumerate(ids)
@@ -119,6 +119,8 @@ def evaluate(
         echo(options.to_json(summary))
         return
     echo(str(result))
+    if base is not None:
+        echo(f"\nThe base scores alone:\n{base}")
     if per_query:
         echo("\n" + "\t".join(["query", *names]))
         for row, qid in enumerate(ids):

@@ -109,6 +109,13 @@ TrainingQueries = Annotated[
         "--train", metavar="DATA", help="Training queries, for the weights of linear:bm25,dense."
     ),
 ]
+BaseScore = Annotated[
+    str | None,
+    Option(
+        metavar="COLUMN",
+        help="Column with the scores to start from: of Parquet and CSV, or a LETOR feature, such as f3.",
+    ),
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show errors and warnings only.")]
 

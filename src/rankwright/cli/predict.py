@@ -36,6 +36,7 @@ def predict(
         ),
     ] = None,
     tag: Annotated[str | None, Option(help="Tag of the TREC run [the name of RUN].")] = None,
+    base_score: options.BaseScore = None,
     stream: options.Stream = None,
     calibrated: Annotated[
         bool,
@@ -69,15 +70,17 @@ def predict(
         raise ValueError(
             f"{system} is not calibrated; run rankwright calibrate {system} HELD_OUT_DATA first."
         )
+    # A column that no score starts from is a mistake.
+    model.ranker.model_.base_source(base_score)
     # Each block of rows is scored and written before the next is read, so memory stays small.
     if is_streamed(stream, [data]):
         if form != "scores":
             raise typer.BadParameter(
                 f"only scores can be written while rows are read; {form} needs --in-memory."
             )
-        _write_scores(_scores_of_blocks(model, data, reading, calibrated), out)
+        _write_scores(_scores_of_blocks(model, data, reading, base_score, calibrated), out)
         return
-    rows = model.rows(DataFile(data, reading), labelled=False)
+    rows = model.rows(DataFile(data, reading, base_score), labelled=False)
     scores = model.ranker.predict(rows, calibrated=calibrated)
     # The rows are grouped by query in memory. Scores without ids have to be in the file's order.
     if form == "scores":
@@ -106,7 +109,7 @@ def _form_of(out: Path) -> Form:
 
 
 def _scores_of_blocks(
-    model: Trained, data: Path, given: options.Given, calibrated: bool
+    model: Trained, data: Path, given: options.Given, base_score: str | None, calibrated: bool
 ) -> Iterable[Any]:
     """Yield scores while rows are read."""
     from rankwright.data.formats.contract import NAMED_FIELDS
@@ -121,7 +124,8 @@ def _scores_of_blocks(
     for option in ("categorical", "weight"):
         reading.pop(option, None)
     light = model.ranker.model_
-    for scores in light.predict_batches(data, **reading, drop=dropped, show=ReadingBar(1)):
+    reading |= {"drop": dropped, "base_score": base_score}
+    for scores in light.predict_batches(data, **reading, show=ReadingBar(1)):
         if calibrated:
             scores = light.require_calibration()(scores)
         yield scores

@@ -26,15 +26,18 @@ class DataFile:
         The file.
     reading
         Options of `read_data` that the user gave. They override the options of a run.
+    base_score
+        The column of base scores, if the user named it.
     """
 
-    def __init__(self, path: Path, reading: Given) -> None:
+    def __init__(self, path: Path, reading: Given, base_score: str | None = None) -> None:
         # Arguments in the wrong order are a common mistake, and the formats' errors do not explain it.
         if (path / "manifest.json").exists():
             raise ValueError(
                 f"{path} is a run or a saved model, not data; give the run first, then the data."
             )
         self.path = path
+        self.base_score = base_score
         self._given = reading
         self._cache: dict[str, RankingData] = {}
 
@@ -99,14 +102,37 @@ class Trained:
     reading: Given
 
     def rows(self, file: DataFile, *, fields: Sequence[str] = (), **options: Any) -> RankingData:
-        """Read data like the training data, with further fields, and match it to the model's columns."""
+        """Read data like the training data, with further fields, and match it to the model's columns.
+
+        The base scores are read too, if the model starts from them or the user names their column.
+        """
         reading = self.reading | options
         if options.get("labelled") is False:
             # Weights belong to labels: new data for predictions need not have either.
             reading.pop("weight", None)
+        name = self.ranker.model_.base_score or file.base_score
+        column = file.base_score or name
+        fields = [*fields, *base_fields(file.path, column, self.ranker.columns_.feature_names)]
         if fields:
             reading["fields"] = [*reading.get("fields", ()), *fields]
-        return file.read(**reading, reference=self.ranker.columns_)
+        data = file.read(**reading, reference=self.ranker.columns_)
+        if name is None:
+            return data
+        from rankwright.data.base_score import with_base_score
+
+        return with_base_score(data, name, column)
+
+
+def base_fields(path: Path, column: str | None, features: Sequence[str] = ()) -> list[str]:
+    """Return the column of base scores as a field to read; none if it is a feature."""
+    from rankwright.data.files import DataFiles
+    from rankwright.data.formats import format_of
+
+    if column is None or column in features:
+        return []
+    # A folder or a pattern has the format of its files.
+    file_format = format_of(path) if path.is_file() else DataFiles.of(path).format
+    return [column] if file_format.has_columns else []
 
 
 def load_trained(path: Path) -> Trained:

@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from rankwright.cli import extras, options, scoring
-from rankwright.cli.reading import DataFile, Trained, training_queries
+from rankwright.cli.reading import DataFile, Trained, base_fields, training_queries
 from rankwright.cli.terminal import echo, typed_command
 
 
@@ -74,6 +74,8 @@ def report(
         baseline = next(iter(opened.values()))
         features = baseline.ranker.columns_.feature_names
         more = [name for name in systems.columns(runs) if name not in features]
+        for run in opened.values():
+            more += base_fields(data, run.ranker.model_.base_score, features)
         test = Trained(baseline.ranker, baseline.reading).rows(file, fields=more)
     else:
         test = systems.rows(file, runs)

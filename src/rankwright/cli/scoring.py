@@ -73,6 +73,17 @@ class Systems:
         scores, rows = self.score(text)
         return rw.evaluate(scores, rows.labels, qid=rows.qid, weights=rows.weights, **options)
 
+    def evaluate_base_score(self, text: str, **options: Any) -> Evaluation | None:
+        """Evaluate the scores that a model starts from, or the column that the user names; None without."""
+        name = self.data.base_score
+        if name is None and text in self._models:
+            name = self._models[text].ranker.model_.base_score
+        if name is None:
+            return None
+        column = f"column:{name}"
+        self._others[column] = self._open(column)
+        return self.evaluate(column, **options)
+
     def score(
         self, text: str, *, document: str | None = None, **reading: Any
     ) -> tuple[Any, RankingData]:

@@ -45,6 +45,7 @@ def train(
         Path | None, Option(metavar="TOML", help="File of parameters; flags override it.")
     ] = None,
     clicks: options.ClickColumns,
+    base_score: options.BaseScore = None,
     pairs: options.Pairs = None,
     document: options.Document = None,
     workers: Annotated[
@@ -104,6 +105,7 @@ def train(
     # The config file of a run has the options about clicks in a table.
     clicks = _click_options(parameters.pop("clicks", {})) | clicks
     click_columns = _click_columns(clicks)
+    base_score = base_score or parameters.pop("base_score", None)
     options.check_document(pairs, document)
     _check_stopping(parameters, valid)
     if calibrate_to is not None and calibrate_by is None:
@@ -111,14 +113,14 @@ def train(
             "--calibrate-target says what --calibrate learns; give --calibrate too."
         )
     with usage_errors():
-        full_config = run_config(parameters, clicks)
+        full_config = run_config(parameters, clicks, base_score)
     # A run resumes only with its own parameters: a mixture of two configs could not be repeated.
     earlier = None if force else Run.find(out)
     if earlier is not None:
         check_same(earlier, full_config)
 
     start = time.perf_counter()
-    files = TrainingFiles(data, valid, reading, pairs, document, click_columns)
+    files = TrainingFiles(data, valid, reading, pairs, document, click_columns, base_score)
     refit = bool(parameters.get("refit"))
     # The parts are the training data, and the validation data if there is any.
     parts: list[Any]
@@ -135,6 +137,7 @@ def train(
         *parts,
         parameters=parameters,
         clicks=clicks,
+        base_score=base_score,
         sources={
             "paths": files.paths,
             "reading": files.recorded_reading,
@@ -198,7 +201,7 @@ def _parameters(config: Path | None, given: options.Given, settings: list[str]) 
     # Options override the file, and --set cannot repeat an option.
     parameters = {} if config is None else read_config(config)
     for name in parameters:
-        if name != "clicks":
+        if name not in ("clicks", "base_score"):
             _check_name(name, f"{config} has")
     if "metric" in given:
         given = given | {"metric": options.split_metrics(given["metric"])}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from rankwright.cli.options import Given
+from rankwright.cli.reading import base_fields
 
 if TYPE_CHECKING:
     from rankwright import RankingData
@@ -30,6 +31,8 @@ class TrainingFiles:
         File with preferences, and the column of ids that it names documents by.
     click_columns
         Columns about clicks, to be fields of the data.
+    base_score
+        Column of the scores to start from; a field of the data if it is not LETOR text.
     """
 
     data: Path
@@ -38,6 +41,7 @@ class TrainingFiles:
     pairs: Path | None
     document: str | None
     click_columns: list[str]
+    base_score: str | None = None
 
     @cached_property
     def paths(self) -> dict[str, Path]:
@@ -48,11 +52,16 @@ class TrainingFiles:
 
     @property
     def reading(self) -> Given:
-        """Options of `read_data`, with the columns about clicks as fields."""
+        """Options of `read_data`, with the columns about clicks and the base scores as fields."""
         reading = dict(self.given)
-        if self.click_columns:
-            reading["fields"] = self.click_columns
+        fields = [*self.click_columns, *self._base_fields]
+        if fields:
+            reading["fields"] = fields
         return reading
+
+    @property
+    def _base_fields(self) -> list[str]:
+        return base_fields(self.data, self.base_score)
 
     @property
     def recorded_reading(self) -> Given:
@@ -60,7 +69,7 @@ class TrainingFiles:
         if self.document is None:
             return self.reading
         # The column of ids is no feature, so other data has to keep it apart too.
-        return self.reading | {"fields": [self.document]}
+        return self.reading | {"fields": [self.document, *self._base_fields]}
 
     def read(self) -> list[RankingData]:
         """Read all files into memory."""
@@ -80,7 +89,7 @@ class TrainingFiles:
         # Ids and texts of queries are not used in training, and they are no features.
         dropped = list(names.pop("drop", ()))
         dropped += [names.pop(option) for option in ("docid", "query_text") if option in names]
-        fields = list(self.click_columns)
+        fields = [*self.click_columns, *self._base_fields]
         time = names.pop("time", None)
         fields += [name for name in (self.document, time) if name is not None]
         bar = ReadingBar(verbose)
@@ -95,7 +104,9 @@ class TrainingFiles:
             parts = [train.with_pairs(self.pairs, self.document, as_given=True)]
         if self.valid is not None:
             # Validation by labels needs no clicks, and such data often has no columns about them.
-            of_valid = self.click_columns if with_clicks_of_valid else []
+            of_valid = list(self._base_fields)
+            if with_clicks_of_valid:
+                of_valid += self.click_columns
             dropped += [name for name in fields if name not in of_valid]
             parts.append(
                 stream_data(

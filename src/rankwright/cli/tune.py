@@ -11,6 +11,7 @@ from typer import Option
 
 from rankwright.cli import completion, extras, options
 from rankwright.cli.errors import usage_errors
+from rankwright.cli.reading import base_fields
 from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def tune(
             help='Condition that the result has to meet, such as "ndcg@10[margin] >= 0.4"; repeatable.',
         ),
     ] = None,
+    base_score: options.BaseScore = None,
     pairs: options.Pairs = None,
     document: options.Document = None,
     preset: Annotated[
@@ -112,7 +114,8 @@ def tune(
     if report is not None:
         extras.require_report()
     paths = [data] if valid is None else [data, valid]
-    train, *held_out = read_parts(paths, pairs=pairs, document=document, **reading)
+    fields = base_fields(data, base_score)
+    train, *held_out = read_parts(paths, pairs=pairs, document=document, fields=fields, **reading)
     budget = trials or PRESETS[preset].trials
 
     def show(so_far: Tuning) -> None:
@@ -124,6 +127,7 @@ def tune(
         objective=objective,
         constraint=constraints,
         valid=held_out[0] if held_out else None,
+        base_score=base_score,
         folds=folds,
         preset=preset,
         space=space,

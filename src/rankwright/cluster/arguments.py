@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankwright.cluster.dask import is_collection, names_of
 from rankwright.cluster.pieces import Piece
 from rankwright.data.arguments import ranking_data
+from rankwright.data.base_score import of_sets
 from rankwright.data.columns import frame_columns
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles, check_columns_of_files
 from rankwright.support.checks import ArgumentError
+
+
+class SpreadSet(NamedTuple):
+    """An evaluation set, and the field and column of its base scores."""
+
+    data: Any
+    base_score: tuple[str, str] | None
 
 
 def column_names(X: Any, y: Any, qid: Any, weight: Any) -> Piece:
@@ -32,10 +40,16 @@ def column_of(value: Any) -> str | list[str] | None:
     return list(names_of(value)) or None
 
 
-def spread_data(X: Any, y: Any, qid: Any, group: Any, weights: Any) -> Any:
-    """Return the training data in a form that `rankwright.cluster.dask.loaded_pieces` takes."""
+def spread_data(
+    X: Any, y: Any, qid: Any, group: Any, weights: Any, start: tuple[str, Any] | None
+) -> Any:
+    """Return the training data in a form that `rankwright.cluster.dask.loaded_pieces` takes.
+
+    ``start`` are the field of the base scores and these scores, as given to ``fit``.
+    """
+    base = None if start is None else start[1]
     if isinstance(X, str | os.PathLike):
-        check_columns_of_files(y, qid, weights, group)
+        check_columns_of_files(y, qid, weights, group, [base])
         return _parquet(DataFiles(os.fspath(X)))
     if isinstance(X, DataFiles):
         return _parquet(X)
@@ -44,8 +58,8 @@ def spread_data(X: Any, y: Any, qid: Any, group: Any, weights: Any) -> Any:
             raise ValueError(
                 "a Dask collection needs y and qid: names of columns, or collections; and no group."
             )
-        return X, y, qid, weights
-    return _checked(ranking_data(X, y, qid, group, weights))
+        return X, y, qid, weights, base
+    return _checked(ranking_data(X, y, qid, group, weights, base_score=start))
 
 
 def _parquet(files: DataFiles) -> DataFiles:
@@ -64,10 +78,20 @@ def _checked(data: RankingData) -> RankingData:
     return data
 
 
-def spread_sets(eval_set: Any, X: Any, y: Any, qid: Any) -> list[Any]:
+def base_column(start: tuple[str, Any] | None) -> tuple[str, str] | None:
+    """Return the field of the base scores and the column that has them; None without base scores."""
+    if start is None:
+        return None
+    field, scores = start
+    return field, scores if isinstance(scores, str) else field
+
+
+def spread_sets(
+    eval_set: Any, X: Any, y: Any, qid: Any, base_score: str | None, eval_base_score: Any
+) -> list[SpreadSet]:
     """Return the evaluation sets in the form of `spread_data`; None is the training set."""
     if eval_set is None:
-        return []
+        eval_set = []
     # A single evaluation set is allowed without a list around it.
     is_triple = isinstance(eval_set, tuple) and len(eval_set) == 3
     is_data = isinstance(eval_set, RankingData | DataFiles | str | os.PathLike)
@@ -79,17 +103,17 @@ def spread_sets(eval_set: Any, X: Any, y: Any, qid: Any) -> list[Any]:
             f"must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}.",
         )
     sets = []
-    for number, item in enumerate(eval_set):
-        sets.append(None if item is X else _evaluation_set(item, number, y, qid))
+    starts = of_sets(base_score, eval_base_score, len(eval_set))
+    for number, (item, start) in enumerate(zip(eval_set, starts, strict=True)):
+        data = None if item is X else _evaluation_set(item, number, y, qid, start)
+        sets.append(SpreadSet(data, base_column(start)))
     return sets
 
 
-def _evaluation_set(item: Any, number: int, y: Any, qid: Any) -> Any:
+def _evaluation_set(item: Any, number: int, y: Any, qid: Any, start: Any) -> Any:
     try:
-        if isinstance(item, RankingData):
-            return _checked(item)
-        if isinstance(item, DataFiles | str | os.PathLike):
-            return spread_data(item, None, None, None, None)
+        if isinstance(item, RankingData | DataFiles | str | os.PathLike):
+            return spread_data(item, None, None, None, None, start)
         if is_collection(item) or frame_columns(item):
             # A frame alone has labels and queries among its columns, so their names must be known.
             if not (names_of(y) and isinstance(qid, str)):
@@ -97,10 +121,10 @@ def _evaluation_set(item: Any, number: int, y: Any, qid: Any) -> Any:
                     "a data frame alone needs y and qid of fit as names of columns; give (X, y, "
                     "qid)"
                 )
-            return spread_data(item, y, qid, None, None)
+            return spread_data(item, y, qid, None, None, start)
         if not isinstance(item, tuple | list) or len(item) != 3:
             raise ValueError("expected (X, y, qid), a RankingData or files")
         X, labels, ids = item
-        return spread_data(X, labels, ids, None, None)
+        return spread_data(X, labels, ids, None, None, start)
     except ValueError as error:
         raise ValueError(f"eval_set[{number}]: {error}") from None

@@ -14,6 +14,7 @@ import numpy as np
 
 from rankwright.cluster.collective import start_tracker
 from rankwright.cluster.pieces import Loaded, Piece, load
+from rankwright.data.base_score import FIELD
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles
 
@@ -397,8 +398,8 @@ def loaded_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
     team
         The workers.
     data
-        Parquet files that the workers can open, a `RankingData`, or (X, y, qid, weights) of Dask
-        collections with the same partitions. In these, y, qid and weights may be names of columns.
+        Parquet files that the workers can open, a `RankingData`, or (X, y, qid, weights, base
+        scores) of Dask collections with the same partitions. All but X may be names of columns.
     columns
         Names of columns, in the form of a piece without a source.
     """
@@ -408,6 +409,9 @@ def loaded_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
         return [submit(_load, piece, workers=addresses, pure=False) for piece in pieces]
     if not isinstance(data, RankingData):
         return _collection_pieces(team, data, columns)
+    if columns.base_score is not None:
+        # The client has given the field its name.
+        columns = columns._replace(base_score=(columns.base_score[0], columns.base_score[0]))
     # Several pieces per worker keep each piece small while it is on its way.
     n_pieces = min(_PIECES_PER_WORKER * len(addresses), data.n_queries)
     futures = []
@@ -421,12 +425,13 @@ def loaded_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
 
 def _collection_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
     """Turn the partitions of Dask collections into pieces."""
-    X, y, qid, weights = data
+    X, y, qid, weights, base = data
     columns = columns._replace(labels=names_of(y) or columns.labels)
     if isinstance(qid, str):
         columns = columns._replace(qid=qid)
     parts: list[Any] = []
-    for name, value in (("X", X), ("y", y), ("qid", qid), ("sample_weight", weights)):
+    given = {"X": X, "y": y, "qid": qid, "sample_weight": weights, "base_score": base}
+    for name, value in given.items():
         if value is None or names_of(value):
             parts.append(None)
         elif is_collection(value):
@@ -440,7 +445,8 @@ def _collection_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
     sizes = {len(part) for part in parts if part is not None}
     if len(sizes) > 1:
         raise ValueError(
-            f"X, y, qid and sample_weight have {', '.join(map(str, sorted(sizes)))} partitions; give "
+            "X, y, qid, sample_weight and base_score have "
+            f"{', '.join(map(str, sorted(sizes)))} partitions; give "
             "all the same. (An Array must be cut by rows only: X.rechunk({1: -1}).)"
         )
     futures = []
@@ -456,12 +462,12 @@ def _collection_pieces(team: Team, data: Any, columns: Piece) -> list[Any]:
     return futures
 
 
-def _load_partition(piece: Piece, X: Any, y: Any, qid: Any, weights: Any) -> Loaded:
+def _load_partition(piece: Piece, X: Any, y: Any, qid: Any, weights: Any, base: Any) -> Loaded:
     # Partitions of a Dask Array have no columns, so labels and queries come beside them.
     if not hasattr(X, "columns"):
-        return _load(piece._replace(source=(X, y, qid, weights)))
-    # Labels, queries and weights that are collections become columns of the frame.
-    added = {piece.labels[0]: y, piece.qid: qid, "__weight__": weights}
+        return _load(piece._replace(source=(X, y, qid, weights, base)))
+    # Labels, queries, weights and base scores that are collections become columns of the frame.
+    added = {piece.labels[0]: y, piece.qid: qid, "__weight__": weights, FIELD: base}
     arrays = {name: np.asarray(values) for name, values in added.items() if values is not None}
     if weights is not None:
         piece = piece._replace(weight="__weight__")

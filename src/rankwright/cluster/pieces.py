@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from rankwright.data.base_score import FIELD, with_base_score
 from rankwright.data.columns import Columns, HasColumns, matched_names
 from rankwright.data.dataset import RankingData
 from rankwright.data.formats.contract import ReadOptions
@@ -30,8 +31,9 @@ BUCKETS = 4096
 class Piece(NamedTuple):
     """A part of the data before it is read.
 
-    ``source`` is a path of Parquet, a data frame, or (X, y, qid, weights). Errors name the origin
-    of the part and its reader by ``name``.
+    ``source`` is a path of Parquet, a data frame, or (X, y, qid, weights, base scores). Errors name
+    the origin of the part and its reader by ``name``. ``base_score`` is the field of the base scores
+    and their column.
     """
 
     name: str
@@ -41,14 +43,16 @@ class Piece(NamedTuple):
     weight: str | None
     categorical: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    base_score: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A piece that was read; the data is None if it has no rows."""
+    """A piece that was read, with the field of base scores; the data is None if it has no rows."""
 
     data: RankingData | None
     name: str
+    base_score: str | None = None
 
 
 class Description(NamedTuple):
@@ -63,7 +67,12 @@ class Description(NamedTuple):
 def load(piece: Piece) -> Loaded:
     """Read a piece; errors name it."""
     try:
-        return Loaded(_read(piece), piece.name)
+        data = _read(piece)
+        if piece.base_score is None:
+            return Loaded(data, piece.name)
+        if data is not None:
+            data = with_base_score(data, *piece.base_score)
+        return Loaded(data, piece.name, piece.base_score[0])
     except Exception as error:
         # A damaged file may lead to any error.
         raise ValueError(f"{piece.name}: {str(error).strip() or type(error).__name__}") from None
@@ -74,10 +83,11 @@ def _read(piece: Piece) -> RankingData | None:
     if isinstance(source, RankingData) or source is None:
         return source
     if isinstance(source, tuple):
-        X, y, qid, weights = source
+        X, y, qid, weights, base = source
         if len(y) == 0:
             return None
-        return RankingData(X, y, qid=qid, weights=weights)
+        fields = {} if base is None else {FIELD: base}
+        return RankingData(X, y, qid=qid, weights=weights, fields=fields)
     # A partition may be empty, for example after a filter, and empty data cannot be made.
     if not isinstance(source, str):
         if len(source) == 0:
@@ -92,6 +102,7 @@ def _read(piece: Piece) -> RankingData | None:
             qid=piece.qid,
             weights=weights,
             categorical=piece.categorical or None,
+            fields=_field_columns(piece),
         )
     table = read_table(source)
     if len(table) == 0:
@@ -102,8 +113,13 @@ def _read(piece: Piece) -> RankingData | None:
         weight=piece.weight,
         categorical=tuple(piece.categorical),
         drop=tuple(piece.drop),
+        fields=_field_columns(piece),
     )
     return data_of_table(table, resolved(options, source, table.schema))
+
+
+def _field_columns(piece: Piece) -> tuple[str, ...]:
+    return () if piece.base_score is None else (piece.base_score[1],)
 
 
 def _label(piece: Piece) -> str | list[str]:
@@ -221,7 +237,7 @@ def portions(
     if loaded.data is None:
         return [None] * n_workers
     # Categories get common codes before the piece is cut, while its own levels are at hand.
-    data = _with_columns(loaded.data, columns)
+    data = _with_columns(loaded.data, columns, loaded.base_score)
     worker = home[_buckets(data)]
     parts = []
     for number in range(n_workers):
@@ -230,8 +246,11 @@ def portions(
     return parts
 
 
-def _with_columns(data: RankingData, columns: Columns) -> RankingData:
-    """Put the columns into the common order, and categories into common codes."""
+def _with_columns(data: RankingData, columns: Columns, base_score: str | None) -> RankingData:
+    """Put the columns into the common order, and categories into common codes.
+
+    The base scores are the only field that is kept.
+    """
     order, categories = _by_new_name(data, columns)
     X = data.X
     if order != list(range(len(order))):
@@ -248,7 +267,8 @@ def _with_columns(data: RankingData, columns: Columns) -> RankingData:
         # The features may belong to the user, so they are not changed in place.
         X = X.copy()
         X[:, column] = table[np.where(np.isnan(values), len(of_piece), values).astype(np.int64)]
-    return _data(X, data.labels, data.qid, data.weights, columns)
+    fields = {} if base_score is None else {base_score: data.fields[base_score]}
+    return _data(X, data.labels, data.qid, data.weights, columns, fields)
 
 
 def assemble(parts: Sequence[RankingData | None], columns: Columns) -> RankingData | None:
@@ -277,7 +297,15 @@ def assemble(parts: Sequence[RankingData | None], columns: Columns) -> RankingDa
     labels = {}
     for name in filled[0].label_names:
         labels[name] = np.concatenate([part.labels[name] for part in filled])
-    return _data(X, labels, qid, weights, columns).canonical(threads=1)
+    fields = {}
+    for name in _further_fields(filled[0]):
+        fields[name] = np.concatenate([part.fields[name] for part in filled])
+    return _data(X, labels, qid, weights, columns, fields).canonical(threads=1)
+
+
+def _further_fields(data: RankingData) -> list[str]:
+    """Return the names of the fields that are no labels."""
+    return [name for name in data.fields if name not in data.label_names]
 
 
 def _weights(data: RankingData) -> NDArray[np.float64]:
@@ -285,10 +313,16 @@ def _weights(data: RankingData) -> NDArray[np.float64]:
 
 
 def _data(
-    X: Any, labels: Mapping[str, Any], qid: Any, weights: Any, columns: Columns
+    X: Any,
+    labels: Mapping[str, Any],
+    qid: Any,
+    weights: Any,
+    columns: Columns,
+    fields: Mapping[str, Any],
 ) -> RankingData:
+    names = columns.feature_names
     data = RankingData(
-        X, dict(labels), qid=qid, weights=weights, feature_names=columns.feature_names
+        X, dict(labels), qid=qid, weights=weights, feature_names=names, fields=fields
     )
     data.categories, data.named, data.first_index = (
         columns.categories,
@@ -298,17 +332,20 @@ def _data(
     return data
 
 
-def without_rows(columns: Columns, labels: Sequence[str]) -> RankingData:
+def without_rows(columns: Columns, labels: Sequence[str], fields: Sequence[str]) -> RankingData:
     """Return data with a row of weight 0, for a worker without queries of an evaluation set."""
     # All machines take part in each sum, and weight 0 keeps the row out of every metric.
     X = np.full((1, len(columns.feature_names)), np.nan)
-    return _data(X, {name: [0.0] for name in labels}, [0], [0.0], columns)
+    zero = {name: [0.0] for name in labels}
+    return _data(X, zero, [0], [0.0], columns, {name: [0.0] for name in fields})
 
 
 def content_hash(data: RankingData) -> int:
     """Hash the rows. The sum over all workers does not depend on which worker has which row."""
-    # The hash of a row includes its query, label and weight, so that swapping them changes the sum.
+    # The hash of a row includes its query, label, base score and weight, so that swapping them
+    # changes the sum.
     rows = mix(row_hashes(data.X, 1) ^ mix(np.repeat(data.query_keys, data.group)))
-    for values in (*data.labels.values(), _weights(data)):
+    base = [data.fields[name] for name in _further_fields(data)]
+    for values in (*data.labels.values(), *base, _weights(data)):
         rows = mix(rows ^ mix(values.astype(np.float64).view(np.uint64)))
     return int(rows.sum(dtype=np.uint64))

@@ -64,7 +64,7 @@ class ClusterFit:
         The workers.
     data, valid
         The training set and the evaluation sets, as `rankwright.cluster.dask.loaded_pieces` takes
-        them. An evaluation set that is None is the training set.
+        them. An evaluation set with data that is None is the training set.
     names
         Names of columns, in the form of a piece without a source.
     earlier
@@ -78,7 +78,7 @@ class ClusterFit:
     plan: Plan
     cluster: Cluster
     data: Any
-    valid: Sequence[Any]
+    valid: Sequence[arguments.SpreadSet]
     names: Piece
     earlier: Model | None
     described: Mapping[str, Any]
@@ -92,6 +92,8 @@ def train_on(
     eval_set: Any,
     asked: Mapping[str, Any],
     *,
+    start: tuple[str, Any] | None,
+    eval_base_score: Any,
     earlier: Model | None,
     callbacks: Callbacks,
 ) -> tuple[Model, Objective]:
@@ -109,6 +111,10 @@ def train_on(
         As for ``Ranker.fit``.
     asked
         Further arguments of ``Ranker.fit``, which a cluster cannot use.
+    start
+        The field of the base scores, and these scores.
+    eval_base_score
+        As for ``Ranker.fit``.
     earlier
         A model to add trees to.
     callbacks
@@ -123,12 +129,14 @@ def train_on(
             f"engine={plan.engine!r} trains on one machine; a cluster needs engine='xgboost', "
             "which trains on several."
         )
+    field = None if start is None else start[0]
+    names = arguments.column_names(X, y, qid, weights)
     fit = ClusterFit(
-        plan,
+        replace(plan, base_score=field),
         where,
-        arguments.spread_data(X, y, qid, group, weights),
-        arguments.spread_sets(eval_set, X, y, qid),
-        arguments.column_names(X, y, qid, weights),
+        arguments.spread_data(X, y, qid, group, weights, start),
+        arguments.spread_sets(eval_set, X, y, qid, field, eval_base_score),
+        names._replace(base_score=arguments.base_column(start)),
         earlier,
         {"label_column": arguments.column_of(y), "qid_column": arguments.column_of(qid)},
         callbacks,
@@ -205,10 +213,11 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
     team = dask.Team(team.client, team.workers[: len(train.futures)])
     # An evaluation set that is None is the training set.
     sets: list[_Spread | None] = []
-    for number, data in enumerate(fit.valid):
+    for number, (data, base_score) in enumerate(fit.valid):
         spread_set = None
         if data is not None:
-            spread_set = _spread_set(team, data, number, fit.names, train)
+            names_of_set = fit.names._replace(base_score=base_score)
+            spread_set = _spread_set(team, data, number, names_of_set, train)
         sets.append(spread_set)
     recipe = read_recipe(fit.plan.within_query, train.columns)
     if fit.earlier is not None:
@@ -369,11 +378,12 @@ def _spread(
         home = owners(rows, len(workers))
         loads = np.bincount(home, rows, len(workers)).astype(int)
     cut = [team.anywhere(portions, piece, columns, home, len(workers)) for piece in loaded]
+    fields = [] if names.base_score is None else [names.base_score[0]]
     futures = []
     for number, member in enumerate(workers):
         parts = [team.anywhere(_pick, portion, number) for portion in cut]
         # Portions are computed anywhere, but the data stays on its worker for the whole training.
-        futures.append(team.on(member, _assemble, parts, columns, labels))
+        futures.append(team.on(member, _assemble, parts, columns, labels, fields))
     hashes = team.results(dask.Team(team.client, workers).each(_hash, futures))
     # The sum of the hashes does not depend on the workers, so a checkpoint fits any number of
     # workers.
@@ -397,10 +407,12 @@ def _pick(portion: Sequence[Any], number: int) -> Any:
     return portion[number]
 
 
-def _assemble(parts: Sequence[Any], columns: Columns, labels: Sequence[str]) -> Any:
+def _assemble(
+    parts: Sequence[Any], columns: Columns, labels: Sequence[str], fields: Sequence[str]
+) -> Any:
     data = assemble(parts, columns)
     if data is None:
-        return without_rows(columns, labels)
+        return without_rows(columns, labels, fields)
     # Trees grow from bins. The features are read for bins and scores alone, so they need not stay
     # in memory.
     data.X = to_disk(data.X)

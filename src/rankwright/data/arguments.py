@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankwright.data.base_score import of_sets, with_base_score
 from rankwright.data.columns import (
     HasColumns,
     drop_columns,
@@ -34,13 +35,25 @@ def ranking_data(
     document: Any = None,
     fields: Mapping[str, Any] | None = None,
     show: Show | None = None,
+    base_score: tuple[str, Any] | None = None,
 ) -> RankingData:
     """Build the data of ``fit`` and ``score``; X may be a `RankingData` already, or paths of files to stream.
 
     ``fields`` are added to the fields of the data. They are arrays or names of columns of a frame, which
     are then not features; for a `RankingData`, arrays in its order or names of its fields.
+    ``base_score`` is the name of the field for the scores to start from, and these scores: an array or
+    the name of a column. It may also name a feature, which then stays a feature.
     """
     fields = fields or {}
+    if base_score is not None:
+        name, values = base_score
+        if not _is_feature(X, values, reference):
+            # The scores are grouped with the rows, like all values that are not features.
+            column = values if isinstance(values, str) else name
+            fields = {**fields, column: values}
+            values = column
+        data = ranking_data(X, y, qid, group, weights, reference, pairs, document, fields, show)
+        return with_base_score(data, name, values)
     # Files are streamed, so their columns can only be named.
     if is_path(X):
         from rankwright.data.files import check_columns_of_files
@@ -88,6 +101,22 @@ def ranking_data(
         pairs=pairs,
         document=document,
     )
+
+
+def _is_feature(X: Any, values: Any, reference: HasColumns | None) -> bool:
+    """Return True if base scores are found in the data once it is made: in a feature or a field."""
+    if isinstance(X, RankingData):
+        return True
+    if not isinstance(values, str):
+        return False
+    if reference is not None and values in reference.feature_names:
+        return True
+    if is_path(X):
+        from rankwright.data.files import DataFiles
+
+        # Columns of LETOR text have no names, and generated names are names of features.
+        return not DataFiles.of(X).format.has_columns
+    return values not in frame_columns(X)
 
 
 def _streamed(
@@ -182,6 +211,9 @@ def evaluation_sets(
     leave_out: Sequence[str] = (),
     fields: Mapping[str, str] | None = None,
     show: Show | None = None,
+    base_score: str | None = None,
+    eval_base_score: Any = None,
+    given: Any = None,
 ) -> list[RankingData]:
     """Build the evaluation sets of ``fit``: a list of (X, y, qid), `RankingData`, frames or paths, or a single set.
 
@@ -196,33 +228,54 @@ def evaluation_sets(
         Names of columns of frames and files that are not features.
     fields
         The columns of ``leave_out`` that the first set must have, if its columns have names.
+    base_score, eval_base_score
+        The field of base scores in the training data, and the base scores of the sets as given to
+        ``fit``.
+    given
+        The training data as given to ``fit``. A set that is this `RankingData` needs no copy.
     """
+    items = _listed(eval_set)
+    starts = of_sets(base_score, eval_base_score, len(items))
     if eval_group is not None:
-        return _sets_by_group(eval_set, eval_group, train)
+        return _sets_by_group(eval_set, eval_group, train, starts)
     sets = []
-    for number, item in enumerate(_listed(eval_set)):
+    for number, (item, start) in enumerate(zip(items, starts, strict=True)):
+        if isinstance(item, RankingData) and item is given:
+            sets.append(train)
+            continue
         # Position bias is measured on the first set, so only this set needs the fields.
         set_fields = dict(fields or {})
         if number > 0:
             set_fields = {}
-        dropped = [name for name in leave_out if name not in set_fields.values()]
+        kept = list(set_fields.values())
+        if start is not None:
+            kept.append(start[1])
+        dropped = [name for name in leave_out if name not in kept]
         with _naming_set(number):
             if isinstance(item, RankingData):
-                data = ranking_data(item, reference=train, fields=set_fields)
+                data = ranking_data(item, reference=train, fields=set_fields, base_score=start)
             elif is_path(item):
+                from rankwright.data.files import check_columns_of_files
+
                 # The columns are called as in the training data, if these have names.
                 labels = y
                 if not names_columns(y, y):
                     labels = list(train.label_names)
                 query = qid if isinstance(qid, str) else None
                 names = list(set_fields.values())
+                if start is not None and not _is_feature(item, start[1], train):
+                    check_columns_of_files(None, None, None, fields=[start[1]])
+                    names.append(start[1])
                 data = _streamed(item, labels, query, None, names, dropped, train, show)
+                if start is not None:
+                    data = with_base_score(data, *start)
             else:
                 X, set_y, set_qid = _triple(item, y, qid)
                 if not frame_columns(X):
                     set_fields = {}  # arrays have no columns to take fields from
+                X = drop_columns(X, dropped)
                 data = ranking_data(
-                    drop_columns(X, dropped), set_y, set_qid, reference=train, fields=set_fields
+                    X, set_y, set_qid, reference=train, fields=set_fields, base_score=start
                 )
         sets.append(data)
     return sets
@@ -242,7 +295,9 @@ def _triple(item: Any, y: Any, qid: Any) -> Sequence[Any]:
     return item
 
 
-def _sets_by_group(eval_set: Any, eval_group: Any, train: RankingData) -> list[RankingData]:
+def _sets_by_group(
+    eval_set: Any, eval_group: Any, train: RankingData, starts: Sequence[Any]
+) -> list[RankingData]:
     """Build evaluation sets of pairs (X, y) and the sizes of their queries."""
     if not isinstance(eval_set, list | tuple) or not isinstance(eval_group, list | tuple):
         raise ValueError(
@@ -255,12 +310,13 @@ def _sets_by_group(eval_set: Any, eval_group: Any, train: RankingData) -> list[R
             "the sizes of queries of each."
         )
     sets = []
-    for number, (item, group) in enumerate(zip(eval_set, eval_group, strict=True)):
+    given = zip(eval_set, eval_group, starts, strict=True)
+    for number, (item, group, start) in enumerate(given):
         with _naming_set(number):
             if not isinstance(item, tuple | list) or len(item) != 2:
                 raise ValueError("expected (X, y), since eval_group has the queries")
             X, y = item
-            sets.append(ranking_data(X, y, group=group, reference=train))
+            sets.append(ranking_data(X, y, group=group, reference=train, base_score=start))
     return sets
 
 

@@ -39,7 +39,7 @@ def check_columns_of_files(
         "y": y if isinstance(y, list | tuple) else [y],
         "qid": [qid],
         "sample_weight": [weights],
-        "position, propensity, time and document": fields,
+        "position, propensity, time, base_score and document": fields,
     }
     for name, values in given.items():
         for value in values:
@@ -167,7 +167,7 @@ class DataFiles:
                 size = content.seek(0, os.SEEK_END)
                 content.seek(max(0, size - _FOOTER))
                 digest.update(repr((os.path.basename(file), size)).encode() + content.read())
-        features = names - {*self.labels, self.qid, self.weight, *self.drop}
+        features = names - {*self.labels, self.qid, self.weight, *self.drop, *self.fields}
         return {
             "rows": n_rows,
             "files": len(self.files),

@@ -46,6 +46,10 @@ _CALIBRATED = (
     "the model is calibrated, and the file gives raw scores. The order is the same; to serve calibrated values, apply "
     "the model's calibration to the scores."
 )
+_STARTED = (
+    "scores of the model start from base scores ({}), and the file gives the sum of the trees; add the base score of "
+    "each document to it."
+)
 
 
 def export(
@@ -158,7 +162,10 @@ def export_options(
         features = read_feature_set(feature_set)
         check_feature_set(model.columns.feature_names, features, str(feature_set))
     return ExportOptions(
-        name, target_version, evaluator, features, model.columns.categories, model.recipe
+        *(name, target_version, evaluator, features),
+        model.columns.categories,
+        model.recipe,
+        model.base_score,
     )
 
 
@@ -179,6 +186,9 @@ def write_export(
         file /= target.file_name
     exported = target.write(list(model.forest.trees()), model.feature_names, options)
     write_together({file: exported.content})
-    if model.calibration is None:
-        return file, exported.notes
-    return file, (*exported.notes, _CALIBRATED)
+    notes = list(exported.notes)
+    if model.base_score is not None and not target.adds_base_score:
+        notes.append(_STARTED.format(model.base_score))
+    if model.calibration is not None:
+        notes.append(_CALIBRATED)
+    return file, tuple(notes)

@@ -58,6 +58,8 @@ class ExportOptions:
         Levels of the categorical columns by name, in the order of their codes; None for a column of codes.
     recipe
         Features within the query, the last columns of the trees.
+    base_score
+        Name of the base score; None if scores start from 0.
     """
 
     name: str = "rankwright"
@@ -66,6 +68,7 @@ class ExportOptions:
     feature_set: FeatureSet | None = None
     categories: Mapping[str, tuple[Any, ...] | None] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
+    base_score: str | None = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,9 @@ class Target:
     whole_queries = False
     """Whether it scores all documents of a query together, and computes features within the query."""
 
+    adds_base_score = False
+    """Whether a file adds the trees to the base score of a document. Other files have the trees alone."""
+
     numbers = Precision()
     """How exactly it computes."""
 
@@ -147,7 +153,10 @@ class Target:
         raise NotImplementedError
 
     def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
-        """Score rows [rows, columns] with an exported file, by the rules of the engine's code; NaN is missing."""
+        """Sum the trees of an exported file for rows [rows, columns], by the rules of the engine's code.
+
+        NaN is missing, and the base score is left out.
+        """
         raise NotImplementedError
 
     def precision(self, content: bytes, options: ExportOptions) -> Precision:

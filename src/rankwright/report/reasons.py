@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.matrices import as_dense
 from rankwright.report.page import (
     Block,
     Cell,
@@ -136,9 +135,9 @@ def _rankings(
 ) -> list[dict[str, Any]]:
     """Return the first documents of each query by one run, with their contributions."""
     data, scores = scored.data, scored.scores[number]
-    matrix = model.encode(data)
+    prepared = model.prepare(data)
     rows_of_queries = [scored.ranking(number, query, _DEPTH) for query in queries]
-    every = model.forest.contributions(matrix[np.concatenate(rows_of_queries)])[:, :-1]
+    every = model.contributions(prepared.take(np.concatenate(rows_of_queries)))[:, :-1]
     ends = np.cumsum([len(rows) for rows in rows_of_queries])
     rankings = []
     for query, rows, contributions in zip(
@@ -147,12 +146,12 @@ def _rankings(
         # A feature that adds the same to all documents cannot be a reason for their order.
         spread = np.ptp(contributions, axis=0)
         features = np.sort(np.argsort(-spread, kind="stable")[:_FEATURES])
-        cells = as_dense(matrix[rows])
-        names = [str(model.feature_names[feature]) for feature in features]
+        cells = model.values_of_parts(prepared.take(rows))
+        names = [str(model.score_parts[feature]) for feature in features]
         levels = [model.columns.categories.get(name) for name in names]
         values = [
             [_value(value, known) for value, known in zip(row, levels, strict=True)]
-            for row in np.asarray(cells, dtype=np.float64)[:, features]
+            for row in cells[:, features]
         ]
         numbers = rows - data.boundaries[query] + 1
         ids = zip(numbers, scored.document_ids(rows), strict=True)

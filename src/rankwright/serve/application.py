@@ -70,7 +70,7 @@ class Application:
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="rankwright")
         self._waiting = 0
         # A new model must have the same columns, so the description stays true.
-        self._description = openapi.document(settings, holder.current.model.columns)
+        self._description = openapi.document(settings, holder.current.columns)
         routes = [
             Route("/rank", self._protected(self._rank), methods=["POST"]),
             Route("/model", self._protected(self._model)),

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.model import Model, load
+from rankwright.model import Model, Prepared, load
 from rankwright.serve.refusals import Refusal
 from rankwright.serve.requests import ColumnTable, Query
 
@@ -33,7 +34,12 @@ class ServedModel:
     def __init__(self, model: Model, fingerprint: Fingerprint) -> None:
         self.model = model
         self.fingerprint = fingerprint
-        self.table = ColumnTable(model.columns)
+        # Requests have the base score of a document as a further column, unless it is a feature.
+        self.columns = model.columns
+        features, start = model.columns.feature_names, model.base_score
+        if start is not None and start not in features:
+            self.columns = replace(model.columns, feature_names=[*features, start])
+        self.table = ColumnTable(self.columns)
         self.version = hashlib.sha256(model.forest.dump()).hexdigest()[:_DIGITS]
         self.loaded_at = time.time()
         self.seconds_per_row = 0.0
@@ -44,7 +50,7 @@ class ServedModel:
         for n_rows in _ROWS_TO_WARM_UP:
             rows = np.zeros((n_rows, len(self.table.names)))
             start = time.perf_counter()
-            self.model.forest.predict(self._encode(rows), threads=1)
+            self.model.scores(self._prepare(rows))
             seconds.append((time.perf_counter() - start) / n_rows)
         self.seconds_per_row = min(seconds[-_TIMINGS:])
 
@@ -60,8 +66,8 @@ class ServedModel:
         if not len(query.matrix):
             return answer
         try:
-            rows = self._encode(query.matrix)
-            scores = self.model.forest.predict(rows, threads=1)
+            rows = self._prepare(query.matrix)
+            scores = self.model.scores(rows)
         except ValueError as error:
             # The values have the form of the model's columns, and the model refuses them.
             raise Refusal(422, str(error)) from None
@@ -76,17 +82,20 @@ class ServedModel:
             for result, value in zip(results, calibration(scores[best]).tolist(), strict=True):
                 result["calibrated"] = value
         if query.contributions:
-            contributions = self.model.forest.contributions(rows[best], threads=1)
+            contributions = self.model.contributions(rows.take(best))
             answer["expected_score"] = float(contributions[0, -1])
             for result, values in zip(results, contributions[:, :-1].tolist(), strict=True):
-                names = self.model.feature_names
+                names = self.model.score_parts
                 result["contributions"] = dict(zip(names, values, strict=True))
         return answer
 
-    def _encode(self, matrix: NDArray[np.float64]) -> Any:
-        """Return rows as the trees see them. All rows of a request are one query."""
+    def _prepare(self, matrix: NDArray[np.float64]) -> Prepared:
+        """Return rows as the trees see them, and their base scores. A request is one query."""
         group = [len(matrix)] if self.model.recipe else None
-        return self.model.encode(matrix, group=group, threads=1)
+        n_features, base = len(self.model.columns.feature_names), None
+        if matrix.shape[1] > n_features:
+            matrix, base = matrix[:, :n_features], matrix[:, n_features]
+        return self.model.prepare(matrix, group=group, base_score=base, threads=1)
 
     def answers_as(self, reference: ServedModel) -> bool:
         """Return True if the reference gives the same answers."""
@@ -94,6 +103,7 @@ class ServedModel:
             self.version == reference.version
             and self.model.columns == reference.model.columns
             and self.model.recipe == reference.model.recipe
+            and self.model.base_score == reference.model.base_score
             and self._calibration == reference._calibration
         )
 
@@ -111,6 +121,7 @@ class ServedModel:
             "loaded_at": self.loaded_at,
             "features": self.table.names,
             "within_query": self.model.recipe.names,
+            "base_score": self.model.base_score,
             "categories": self.model.columns.categories,
             "calibration": None if calibration is None else calibration.describe(),
         }

@@ -43,6 +43,7 @@ _NOT_IN_KEY = {
     "threads",
     "verbose",
     "checkpoint",
+    "base_score",
 }
 _STOPPING = {"stopping_rule", "stopping_errors"}
 
@@ -91,7 +92,8 @@ class Checkpoint:
         if plan.checkpoint is None:
             return None
         train, *valid = parts
-        prints = [fingerprint(train, plan.click_fields), *map(fingerprint, valid)]
+        prints = [fingerprint(train, [*plan.click_fields, *plan.start_fields])]
+        prints += [fingerprint(data, plan.start_fields) for data in valid]
         return cls(plan.checkpoint, plan, prints, len(train.feature_names), initial)
 
     def load(self) -> State | None:

@@ -60,7 +60,8 @@ def cross_fitted(ranker: Any, data: RankingData, folds: Folds) -> HeldOut:
     parameters = {**ranker.get_params(deep=False), **changes}
     parts = []
     for train, test in folds.parts(data, manifest["seed"]):
-        parts.append(held_out(type(ranker)(**parameters).fit(train), test))
+        other = type(ranker)(**parameters).fit(train, base_score=ranker.model_.base_score)
+        parts.append(held_out(other, test))
     # The rows are in the order of the folds, which is the same for scores, labels and weights.
     scores = np.concatenate([part.scores for part in parts])
     labels = np.concatenate([part.labels for part in parts])

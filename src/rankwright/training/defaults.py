@@ -15,6 +15,7 @@ from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.bound import BoundObjective
 from rankwright.support.reducer import ALONE, Reducer, addable
+from rankwright.training.state import total_scores
 from rankwright.training.steering import Steering
 from rankwright.training.stopping import errors_allowed
 
@@ -215,7 +216,7 @@ def _constant_rate(plan: Plan, train: RankingData, counts: Counts, reducer: Redu
         pairs=train.pairs,
         inverse=plan.inverse_propensities(train),
     )
-    gradient, _ = bound(np.zeros(train.n_rows))
+    gradient, _ = bound(total_scores(plan.base_scores(train), 1.0, np.zeros(train.n_rows)))
     squares = addable(np.square(gradient), counts.rows, reducer).sum()
     size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
     if size > 0:

@@ -1,14 +1,15 @@
 """The boosting loop: gradients in, trees out, with everything that an engine leaves to the loop.
 
-Scores are F = C G: G is the sum of the trees, and C is a common factor. With Langevin boosting
-(SGLB)
+Scores are F = B + C G: B is the base score of each row, 0 unless scores to start from are given, G
+is the sum of the trees, and C is a common factor. With Langevin boosting (SGLB)
 
-    F_{t+1} = (1 - gamma eps) F_t + eps tree(grad + noise)    noise std sqrt(2 hess / (eps T)) per row
+    f_{t+1} = (1 - gamma eps) f_t + eps tree(grad + noise)    noise std sqrt(2 hess / (eps T)) per row
 
-shrinking all earlier trees is C_{t+1} = (1 - gamma eps) C_t. The new tree is grown from the
-gradient divided by C_{t+1}, because leaf values are linear in the gradient, and the choice of
-splits does not depend on its scale. Gains of splits are multiplied by C_{t+1}^2, as if the tree had
-been grown from the gradient itself.
+for f = C G, shrinking all earlier trees is C_{t+1} = (1 - gamma eps) C_t. Base scores are not
+shrunk: shrinking regularises what the trees learn, and base scores are data. The new tree is grown
+from the gradient divided by C_{t+1}, because leaf values are linear in the gradient, and the choice
+of splits does not depend on its scale. Gains of splits are multiplied by C_{t+1}^2, as if the tree
+had been grown from the gradient itself.
 
 A leaf divides the sum of grad + noise by the sum of hess. Langevin dynamics need noise of the
 variance 2 P / beta with the preconditioner P of the drift, here 1 / sum of hess. So the variance of
@@ -47,7 +48,7 @@ from rankwright.objectives.bound import BoundObjective, Point
 from rankwright.support.reducer import ALONE, Reducer, addable, rounding
 from rankwright.training.monotone import Solve, column_signs, solver
 from rankwright.training.plan import Plan
-from rankwright.training.state import Progress, State, timed
+from rankwright.training.state import Progress, State, timed, total_scores
 from rankwright.training.steering import agreement
 from rankwright.training.stopping import Watch
 
@@ -181,6 +182,7 @@ class Boosting:
             else:
                 self._part_of.append(len(self._parts))
                 self._parts.append(data)
+        self._base = [plan.base_scores(part) for part in self._parts]
         self._n_rows = int(reducer.sum(np.array([float(train.n_rows)]))[0])
         self.queries = train.queries.grouped()
         self.draws = QueryDraws(self.queries, plan)
@@ -284,6 +286,7 @@ class Boosting:
         return state.first(state.iteration, forest)
 
     def _scores_of(self, state: State) -> list[Floats]:
+        """Sum the trees for each part, without base scores and the common factor."""
         forest = state.forest
         if forest is None:
             return [np.zeros(part.n_rows) for part in self._parts]
@@ -360,12 +363,12 @@ class Boosting:
         state.trees.append(state.n_trees + (tree is not None))
 
     def _biased(self, state: State, scores: Floats) -> Floats:
-        """Return the scores for the gradient: of the trees, plus the bias of each position."""
-        if state.factor == 1.0 and self.bias is None:
+        """Return the scores for the gradient: of base and trees, plus the bias of each position."""
+        if state.factor == 1.0 and self._base[0] is None and self.bias is None:
             # We return the array itself because a copy would double the memory on large data. This
             # is safe: the scores only change after the gradient has been used.
             return scores
-        total = state.factor * scores
+        total = total_scores(self._base[0], state.factor, scores)
         if self.bias is not None and state.biases:
             total += self.bias.of_rows(np.array(state.biases[-1]))
         return total
@@ -510,7 +513,8 @@ class Boosting:
                 for curve in curves.values():
                     curve.append(math.nan)
                 continue
-            result = evaluator(factor * scores[self._part_of[number]])
+            part = self._part_of[number]
+            result = evaluator(total_scores(self._base[part], factor, scores[part]))
             for name, curve in curves.items():
                 curve.append(result.mean.get(str(self.plan.metrics[name]), math.nan))
             if number == 0 and self._watch is not None:
@@ -542,11 +546,13 @@ class Boosting:
         best, evaluator = start.best(self.plan.target), self._evaluators[0]
         assert best is not None
         assert evaluator is not None
-        X = self._parts[self._part_of[0]].X
+        part = self._part_of[0]
         # A checkpoint has no values of single queries, so the trees are scored up to that
         # iteration.
-        scores = start.forest.predict(X, threads=self.plan.threads, stop=start.trees[best - 1])
-        result = evaluator(start.factors[best - 1] * scores)
+        sums = start.forest.predict(
+            self._parts[part].X, threads=self.plan.threads, stop=start.trees[best - 1]
+        )
+        result = evaluator(total_scores(self._base[part], start.factors[best - 1], sums))
         curve = next(iter(start.history[0].values()))
         values = result.per_query[str(self.plan.target)]
         self._watch.resume(values, curve[best - 1], start.choices[-1])

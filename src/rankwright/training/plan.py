@@ -144,7 +144,8 @@ class Plan:
     """The goal of a training, and its settings.
 
     With ``steering``, the learning rate is only the rate of the first tree. ``parameters`` are the
-    parameters as the user gave them, for the manifest of the model.
+    parameters as the user gave them, for the manifest of the model. ``base_score`` is the field of
+    the scores that training starts from; None if it starts from 0.
     """
 
     parameters: Mapping[str, Any]
@@ -174,6 +175,7 @@ class Plan:
     propensity: PropensitySettings | None = None
     steering: Steering | None = None
     stopping_errors: float = 1.0
+    base_score: str | None = None
 
     @property
     def target(self) -> Metric:
@@ -197,6 +199,19 @@ class Plan:
         if self.propensity is None:
             return list(self.bias.columns)
         return [*self.bias.columns, self.propensity.column]
+
+    @property
+    def start_fields(self) -> list[str]:
+        """Fields of every set, training or evaluation, that decide the scores at the start."""
+        if self.base_score is None:
+            return []
+        return [self.base_score]
+
+    def base_scores(self, data: RankingData) -> NDArray[np.float64] | None:
+        """Return the score that each row starts from, or None if all start from 0."""
+        if self.base_score is None:
+            return None
+        return data.fields[self.base_score]
 
     def inverse_propensities(self, data: RankingData) -> NDArray[np.float64] | None:
         """Return the inverse propensity of each row, or None if there are no propensities."""

@@ -20,7 +20,7 @@ from rankwright.objectives.base import Sum
 from rankwright.support.notation import UnknownName
 from rankwright.training.groups import plain_groups
 from rankwright.training.plan import Plan
-from rankwright.training.state import State
+from rankwright.training.state import State, total_scores
 from rankwright.training.stopping import describe_stopping
 
 
@@ -78,6 +78,7 @@ def model_of(
         "categories": categories,
         "other_columns": [],
         "position_bias": {},
+        "base_score": plan.base_score,
         "seed": plan.seed,
         "data_fingerprint": data_fingerprint,
         "best_iteration": forest.n_trees,
@@ -103,7 +104,8 @@ def describe_position_bias(
     # Scores of all rows take time, so they are computed only if the estimate asks for them.
     def scores() -> NDArray[np.float64]:
         assert state.forest is not None
-        return state.forest.first(state.trees[last]).predict(train.X, threads=plan.threads)
+        sums = state.forest.first(state.trees[last]).predict(train.X, threads=plan.threads)
+        return total_scores(plan.base_scores(train), state.factors[last], sums)
 
     n_given = len(train.feature_names) - len(recipe.names)
     return describe_biases(plan.bias, train, state.biases[last], n_given, scores)

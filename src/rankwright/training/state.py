@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.engines.contract import Forest
 from rankwright.kernels.jit import compile_seconds
@@ -30,6 +31,16 @@ def timed(times: dict[str, float], phase: str) -> Iterator[None]:
     compiling = compile_seconds() - compiled
     times["compilation"] += compiling
     times[phase] += max(time.perf_counter() - start - compiling, 0.0)
+
+
+def total_scores(
+    base: NDArray[np.float64] | None, factor: float, sums: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return scores: the base scores, plus the sums of the trees times their common factor."""
+    scores = factor * sums
+    if base is not None:
+        scores += base
+    return scores
 
 
 @dataclass

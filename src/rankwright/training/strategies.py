@@ -39,7 +39,7 @@ from rankwright.training.loop import Boosting
 from rankwright.training.plan import AfterFolds, Members, Plan, Refit
 from rankwright.training.progress import Display, announcing_compilation
 from rankwright.training.result import describe_position_bias, model_of
-from rankwright.training.state import Progress, State, no_times, timed
+from rankwright.training.state import Progress, State, no_times, timed, total_scores
 from rankwright.training.stopping import Watch, describe_stopping
 
 Floats = NDArray[np.float64]
@@ -422,13 +422,15 @@ def _evaluated(ended: Pass, fold: Training) -> _Fold:
     weights = evaluator.weights
     if weights is None:
         weights = np.ones(held_out.n_queries)
+    base = ended.plan.base_scores(held_out)
     # Scores grow from iteration to iteration, as in the loop, so each tree is scored once.
     sums, before = np.zeros(held_out.n_rows), 0
     values = np.empty((state.iteration, held_out.n_queries))
     for number, (trees, factor) in enumerate(zip(state.trees, state.factors, strict=True)):
         if trees > before:
             sums += state.forest.predict(X, threads=threads, start=before, stop=trees)
-        values[number] = evaluator(factor * sums).per_query[str(target)]
+        scores = total_scores(base, factor, sums)
+        values[number] = evaluator(scores).per_query[str(target)]
         before = trees
     return _Fold(values, weights, ended)
 

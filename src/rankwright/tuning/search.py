@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.data.base_score import base_field
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Folds
 from rankwright.data.labels import choose_label
@@ -41,6 +42,7 @@ def tune(
     objective: str | Objective = "auto",
     constraint: str | Constraint | Sequence[str | Constraint] | None = None,
     valid: RankingData | None = None,
+    base_score: str | None = None,
     folds: int | str | None = None,
     preset: str = "default",
     space: Space | None = None,
@@ -69,6 +71,8 @@ def tune(
         best metric wins. With a constraint no trial is stopped early.
     valid
         Queries to validate on. Without them ``data`` is split by query into folds, each of which validates once.
+    base_score
+        Name of the field or feature with the scores to start from; see `Ranker.fit`.
     folds
         Number of folds if ``valid`` is not given; 3 by default. ``"time"``: folds in the order of time, as in `Ranker`.
     preset
@@ -127,6 +131,7 @@ def tune(
         plan.patience,
         seed,
         threads,
+        base_score,
     )
     first = None
     if plan.from_defaults:
@@ -134,9 +139,14 @@ def tune(
         ranker = Ranker(
             objective, target, n_estimators=1, random_state=seed, n_jobs=threads, verbose=0
         )
-        first = default_values(full_space, resolved, ranker.fit(parts[0][0]))
+        ranker.fit(parts[0][0], base_score=base_score)
+        first = default_values(full_space, resolved, ranker)
     search = {
-        "data": [fingerprint(part) for part in (data, valid) if part is not None],
+        "data": [
+            fingerprint(part, base_field(part, base_score))
+            for part in (data, valid)
+            if part is not None
+        ],
         "metric": str(target),
         "objective": str(resolved),
         "space": {name: repr(values) for name, values in full_space.items()},
@@ -145,6 +155,8 @@ def tune(
         "preset": preset,
         "seed": seed,
     }
+    if base_score is not None:
+        search["base_score"] = base_score
     if constraints:
         search["constraints"] = [str(constraint) for constraint in constraints]
     return run_trials(
@@ -178,6 +190,7 @@ class _Training:
     patience: int | None
     seed: int
     threads: int | None
+    base_score: str | None
 
     def parameters(self, values: Mapping[str, Any], trees: int | None = None) -> dict[str, Any]:
         """Return the parameters of `Ranker` for drawn values and a number of trees."""
@@ -208,7 +221,7 @@ class _Training:
                 n_jobs=self.threads,
                 verbose=0,
             )
-            ranker.fit(train, eval_set=[held_out], callbacks=[report])
+            ranker.fit(train, base_score=self.base_score, eval_set=[held_out], callbacks=[report])
             if ranker.interrupted_:
                 raise KeyboardInterrupt
             curves = ranker.evals_result_["valid_0"]

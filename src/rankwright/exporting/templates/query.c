@@ -1,4 +1,4 @@
-#define N_GIVEN ${n_given} /* features that are given; those within the query follow them */
+#define N_GIVEN ${n_given} /* numbers that are given for a document; features within the query follow the given ones */
 #define N_SOURCES ${n_sources}
 #define N_KINDS 7
 /* Features within the query: the feature that each is computed from, and where its rank, z, gap, share, mean, max and
@@ -92,8 +92,8 @@ static void fill(double *rows, size_t n_rows, double *values)
     }
 }
 
-/* Writes the scores of all documents of one query, whose features follow each other. Returns 0, or -1 if there is no
- * memory for them. */
+/* Writes the scores of all documents of one query${note}. Their features follow each other. Returns 0, or -1 if there
+ * is no memory for them. */
 int ${name}_score_query(const double *features, size_t n_rows, double *scores);
 int ${name}_score_query(const double *features, size_t n_rows, double *scores)
 {
@@ -106,7 +106,7 @@ int ${name}_score_query(const double *features, size_t n_rows, double *scores)
             memcpy(rows + i * N_FEATURES, features + i * N_GIVEN, N_GIVEN * sizeof(double));
         fill(rows, n_rows, values);
         for (size_t i = 0; i < n_rows; ++i)
-            scores[i] = score_of(rows + i * N_FEATURES);
+            scores[i] = ${start}score_of(rows + i * N_FEATURES);
     }
     const int result = rows && values ? 0 : -1;
     free(rows);
