@@ -376,9 +376,7 @@ class Ranker(FittedRanker):
             # Further trees need the columns and the category codes of the earlier trees.
             reference = None if earlier is None else earlier.columns_
             data = ranking_data(
-                *(X, y, qid, group, sample_weight, reference, pairs, document, columns),
-                show,
-                start,
+                *(X, y, qid, group, sample_weight, reference, pairs, document, columns), show, start
             )
             report_unjudged(judged_counts(data))
             plan = clicks.add_to(plan, data)
