@@ -188,6 +188,18 @@ def test_features_within_the_query(client: Any, files: Path, tmp_path: Path) -> 
         ranker().fit(DATA, init_model=expected, cluster=client)
 
 
+def test_a_linear_start(client: Any, files: Path) -> None:
+    expected = ranker(start="linear").fit(DATA, eval_set=[VALID, DATA])
+    found = ranker(start="linear").fit(DATA, eval_set=[VALID, DATA], cluster=client)
+    assert np.array_equal(found.linear_.coefficients, expected.linear_.coefficients)
+    assert found.forest_.dump() == expected.forest_.dump()
+    assert found.evals_result_ == expected.evals_result_
+    from_files = ranker(start="linear").fit(files, cluster=client)
+    assert np.array_equal(from_files.predict(VALID), expected.predict(VALID))
+    more = ranker().fit(DATA, init_model=expected, cluster=client)
+    assert more.forest_.dump() == ranker().fit(DATA, init_model=expected).forest_.dump()
+
+
 GOALS = {"relevance": DATA.y, "margin": np.round(np.abs(DATA.X[:, 0]) % 3)}
 WITH_GOALS = RankingData(DATA.X, GOALS, qid=DATA.qid, feature_names=DATA.feature_names)
 TWO_GOALS: dict[str, Any] = {

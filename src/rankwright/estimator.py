@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rankwright.evaluation.permutation import PermutationImportance
     from rankwright.evaluation.reliability import Reliability
     from rankwright.explanation import Explanation
+    from rankwright.linear import LinearStart
 
 Floats = NDArray[np.float64]
 
@@ -331,7 +332,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 'pip install "rankwright[shap]". predict(contributions=True) needs no library.'
             ) from error
         model, threads = self.model_, read_threads(self.n_jobs)
-        rows = model.prepare(X, qid=qid, group=group, base_score=base_score, threads=threads)
+        rows = model.prepare(X, qid, group, base_score, by_column=True, threads=threads)
         values = model.contributions(rows, threads=threads)
         return ShapExplanation(
             values[:, :-1],
@@ -405,6 +406,12 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         """The calibration that `calibrate` learned; None before."""
         check_is_fitted(self)
         return self.model_.calibration
+
+    @property
+    def linear_(self) -> LinearStart | None:
+        """The linear ranker that boosting started from; None if it started from 0."""
+        check_is_fitted(self)
+        return self.model_.linear
 
     @property
     def feature_importances_(self) -> Floats:

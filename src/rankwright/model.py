@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +30,7 @@ from rankwright.support.files import PathLike, is_path
 if TYPE_CHECKING:
     from rankwright.calibration import Calibration
     from rankwright.explanation import Explanation
+    from rankwright.linear import LinearStart
 
 Floats = NDArray[np.float64]
 
@@ -41,14 +43,30 @@ class Ranking(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """Rows of the matrix for the trees, and their base scores; None if scores start from 0."""
+    """Rows of the matrix for the trees, and the scores that they start from.
+
+    These are the base scores and the scores of the linear start, each None without. The linear start
+    may be given by column [rows, columns].
+    """
 
     matrix: Any
     base: Floats | None
+    linear: Floats | None = None
 
     def take(self, rows: Any) -> Prepared:
         """Return some of the rows."""
-        return Prepared(self.matrix[rows], None if self.base is None else self.base[rows])
+        starts = [None if scores is None else scores[rows] for scores in (self.base, self.linear)]
+        return Prepared(self.matrix[rows], *starts)
+
+    def start(self) -> Floats | None:
+        """Return the score of each row without the trees; None for 0."""
+        if self.linear is None:
+            return self.base
+        linear = self.linear
+        if linear.ndim == 2:
+            # The parts of the columns add up exactly, so the order of the sum does not matter.
+            linear = linear.sum(axis=1)
+        return linear if self.base is None else self.base + linear
 
 
 class Model:
@@ -87,6 +105,8 @@ class Model:
         # Name of the column or field with the scores that the trees add to; None if they start at 0.
         self.base_score: str | None = manifest.get("base_score")
         self.recipe = stored_recipe(manifest.get("within_query", {}), columns.feature_names)
+        # The linear rankers that the members started from, a single one without members.
+        self.starts = _starts(manifest.get("linear_start", []), columns.feature_names)
         # Number of trees of each member of an average.
         self.members: list[int] = manifest.get("members", [])
         # The manifest may come from anywhere, and the numbers become slices of the trees.
@@ -98,6 +118,25 @@ class Model:
                 "the trees of the members of an average, in the manifest, do not add up to the "
                 "model's."
             )
+
+    @cached_property
+    def linear(self) -> LinearStart | None:
+        """The linear ranker that boosting started from, the mean of all members; None without."""
+        if len(self.starts) < 2:
+            return next(iter(self.starts), None)
+        return type(self.starts[0]).mean(self.starts)
+
+    @property
+    def needs_queries(self) -> bool:
+        """Whether the score of a document depends on the other documents of its query."""
+        return bool(self.recipe or self.starts)
+
+    @property
+    def comparison(self) -> str:
+        """The part of the model that compares the documents of a query, for errors."""
+        if self.recipe:
+            return f"features within the query ({self.recipe.names[0]})"
+        return "a linear start on features within the query"
 
     @property
     def feature_names(self) -> list[str]:
@@ -174,7 +213,9 @@ class Model:
                 )
             scores = self._scores_of_files(X, qid, base_score, n_threads)
         else:
-            rows = self.prepare(X, qid=qid, group=group, base_score=base_score, threads=n_threads)
+            rows = self.prepare(
+                *(X, qid, group, base_score), by_column=contributions, threads=n_threads
+            )
             if contributions:
                 return self.contributions(rows, threads=n_threads)
             scores = self.scores(rows, threads=n_threads)
@@ -183,16 +224,19 @@ class Model:
         return calibration(scores)
 
     def scores(self, rows: Prepared, *, threads: int = 1) -> Floats:
-        """Add the trees to the base score of each row."""
-        scores = self.forest.predict(rows.matrix, threads=threads)
-        return scores if rows.base is None else rows.base + scores
+        """Add the trees to the score that each row starts from."""
+        scores, start = self.forest.predict(rows.matrix, threads=threads), rows.start()
+        return scores if start is None else start + scores
 
     def contributions(self, rows: Prepared, *, threads: int = 1) -> Floats:
         """Return the parts of the score of each row [rows, score_parts + 1].
 
-        The last column is the expected sum of the trees. The columns add up to the score.
+        The rows were prepared by column. The last column is the expected sum of the trees. The columns
+        add up to the score.
         """
         parts = self.forest.contributions(rows.matrix, threads=threads)
+        if rows.linear is not None:
+            parts[:, : rows.linear.shape[1]] += rows.linear
         if rows.base is None:
             return parts
         return np.column_stack([parts[:, :-1], rows.base, parts[:, -1]])
@@ -235,8 +279,8 @@ class Model:
 
         n_threads = available_threads(threads)
         files = self._files(path, options, base_score)
-        # Features within the query need all documents of a query, so the rows are grouped first.
-        if self.recipe:
+        # Such models need all documents of a query, so the rows are grouped first.
+        if self.needs_queries:
             data = stream_data(files, labelled=False, reference=self.columns, show=show or silent)
             yield data.ungroup(self.predict(data, base_score=base_score, threads=n_threads))
             return
@@ -320,7 +364,7 @@ class Model:
         from rankwright.explanation import check_rows, explain_pair
 
         # All rows are encoded, because features within the query depend on the other documents.
-        rows = self.prepare(X, qid=qid, group=group, base_score=base_score, threads=threads)
+        rows = self.prepare(X, qid, group, base_score, by_column=True, threads=threads)
         check_rows(a, b, rows.matrix.shape[0])
         pair = rows.take([a, b])
         values_a, values_b = map(self._shown, self.values_of_parts(pair))
@@ -377,12 +421,15 @@ class Model:
         [30, 10, 20]
         """
         matrix = self._given(features, [base_score] if isinstance(base_score, str) else [])
-        base = self.base_of(features, matrix, base_score)
+        base, linear = self.base_of(features, matrix, base_score), None
+        if self.linear is not None:
+            query = Queries.of(matrix.shape[0], None, [matrix.shape[0]])
+            linear = self.linear.scores(matrix, query, available_threads(threads))
         if self.recipe:
             matrix = self.recipe.extended(
                 matrix, self.columns.feature_names, np.array([0, matrix.shape[0]]), threads=threads
             )
-        scores = self.scores(Prepared(matrix, base), threads=available_threads(threads))
+        scores = self.scores(Prepared(matrix, base, linear), threads=available_threads(threads))
         if len(ids) != len(scores):
             raise ValueError(
                 f"ids has {len(ids)} entries for {len(scores)} rows of features; give one per row."
@@ -422,12 +469,9 @@ class Model:
         n_threads = available_threads(threads)
         if qid is None and group is None:
             qid = self._trained_qid(X)
-        matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
-        # This is a RankingData, which has its queries.
-        if hasattr(X, "check_columns"):
-            queries = X.queries.grouped()
-        else:
-            queries = Queries.of(matrix.shape[0], named_column(X, qid, "qid"), group)
+        matrix, queries = self._encode(X, qid, group, threads=n_threads)
+        if queries is None:
+            queries = Queries.of(matrix.shape[0], None, None)
         # The trees of the members follow each other, each scaled for the average.
         stops = np.cumsum(counts).tolist()
         scores = np.array(
@@ -437,6 +481,8 @@ class Model:
                 for count, stop in zip(counts, stops, strict=True)
             ]
         )
+        for member, linear in enumerate(self.starts):
+            scores[member] += linear.scores(matrix, queries, n_threads)
         if queries.order is not None:
             scores = scores[:, queries.order]
         means = np.add.reduceat(scores, queries.boundaries[:-1], axis=1) / queries.sizes
@@ -458,12 +504,10 @@ class Model:
         With Langevin boosting the trees have been shrunk as often as in the final model.
         """
         n_threads = available_threads(threads)
-        matrix, base = self.prepare(
-            X, qid=qid, group=group, base_score=base_score, threads=n_threads
-        )
-        scores = np.zeros(matrix.shape[0])
-        if base is not None:
-            scores += base
+        rows = self.prepare(X, qid, group, base_score, threads=n_threads)
+        matrix, scores = rows.matrix, rows.start()
+        if scores is None:
+            scores = np.zeros(matrix.shape[0])
         # Each stage adds its own trees only, so all stages together cost a single prediction.
         for start in range(0, self.n_trees, every):
             stop = min(start + every, self.n_trees)
@@ -498,16 +542,28 @@ class Model:
     def prepare(
         self,
         X: Any,
-        *,
         qid: Any = None,
         group: ArrayLike | None = None,
         base_score: Any = None,
+        *,
+        by_column: bool = False,
         threads: int | None = None,
     ) -> Prepared:
-        """Return rows as the trees see them; the arguments are as for `predict`."""
+        """Return rows as the trees see them; the arguments are as for `predict`.
+
+        ``by_column`` keeps the parts of the columns in a linear start apart, for contributions.
+        """
         leave_out = [base_score] if isinstance(base_score, str) else []
-        matrix = self.encode(X, qid=qid, group=group, leave_out=leave_out, threads=threads)
-        return Prepared(matrix, self.base_of(X, matrix, base_score))
+        matrix, queries = self._encode(X, qid, group, leave_out, threads)
+        base, linear = self.base_of(X, matrix, base_score), None
+        if self.linear is not None and queries is not None:
+            n_threads = available_threads(threads)
+            if by_column:
+                n_columns = len(self.columns.feature_names)
+                linear = self.linear.contributions(matrix, queries, n_columns, n_threads)
+            else:
+                linear = self.linear.scores(matrix, queries, n_threads)
+        return Prepared(matrix, base, linear)
 
     def base_of(
         self, X: Any, matrix: Any, base_score: Any = None, numbers: Any = None
@@ -558,6 +614,17 @@ class Model:
         threads
             Number of threads; all cores by default.
         """
+        return self._encode(X, qid, group, leave_out, threads)[0]
+
+    def _encode(
+        self,
+        X: Any,
+        qid: Any,
+        group: ArrayLike | None,
+        leave_out: Sequence[str] = (),
+        threads: int | None = None,
+    ) -> tuple[Any, Queries | None]:
+        """Return the matrix for the trees, and the queries of its rows if they are known."""
         # This is a RankingData. Its module need not be imported to know.
         if hasattr(X, "check_columns"):
             if qid is not None or group is not None:
@@ -565,37 +632,37 @@ class Model:
                     "X is a RankingData, which has its queries; leave out qid and group."
                 )
             X.check_columns(self.columns)
-            return X.with_features(self.recipe, names=self.columns.feature_names, threads=threads).X
+            data = X.with_features(self.recipe, names=self.columns.feature_names, threads=threads)
+            return data.X, data.queries.grouped()
         if is_path(X):
             raise ValueError(
                 "X names files, of which predict alone takes the names; give stream_data(path) "
                 "here."
             )
-        if self.recipe and qid is None and group is None:
+        if self.needs_queries and qid is None and group is None:
             qid = self._trained_qid(X)
         ignored = list(leave_out)
         if isinstance(qid, str):
             ignored.append(qid)
         matrix = self._given(X, ignored)
         if qid is None and group is None:
-            if self.recipe:
+            if self.needs_queries:
                 raise ValueError(
-                    f"the model has features within the query ({self.recipe.names[0]}), so it scores "
-                    "all documents of a query together: pass qid= (one id per row) or group= (rows "
-                    "per query)."
+                    f"the model has {self.comparison}, so it scores all documents of a query "
+                    "together: pass qid= (one id per row) or group= (rows per query)."
                 )
-            return matrix
+            return matrix, None
         # We check the queries even if the model does not need them.
         queries = Queries.of(matrix.shape[0], named_column(X, qid, "qid"), group)
         if not self.recipe:
-            return matrix
+            return matrix, queries
         names, order = self.columns.feature_names, queries.order
         matrix = self.recipe.extended(
             matrix, names, queries.boundaries, order=order, threads=threads
         )
         if order is None:
-            return matrix
-        return matrix[np.argsort(order)]
+            return matrix, queries
+        return matrix[np.argsort(order)], queries
 
     def _trained_qid(self, X: Any) -> str | None:
         """Return the query column of the training data if X is a data frame that has it."""
@@ -675,6 +742,17 @@ def load(path: PathLike) -> Model:
             f"{len(model.feature_names)}; the files do not belong together."
         )
     return model
+
+
+def _starts(entries: Any, names: Sequence[str]) -> list[LinearStart]:
+    if not entries:
+        return []
+    # Few models have a linear start, and the others load faster without the import.
+    from rankwright.linear import LinearStart
+
+    if not isinstance(entries, list):
+        raise ValueError("the manifest garbles the linear start; it was damaged.")
+    return [LinearStart.of_manifest(entry, names) for entry in entries]
 
 
 def _calibration(manifest: dict[str, Any]) -> Calibration | None:

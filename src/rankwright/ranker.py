@@ -17,6 +17,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.time import TIME
 from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
+from rankwright.linear import LinearStart
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.support import checks
@@ -57,6 +58,10 @@ class Ranker(FittedRanker):
         Columns that may only raise (1) or only lower (-1) the score of a document, for example
         ``{"price": -1, "ctr": 1}``, by name, ``"f0"`` for the first column of an array. It holds exactly, for every
         model and every document, and also for the column's features within the query (docs/monotone.md).
+    start
+        The scores that boosting starts from: None for 0, or ``"linear"`` for a linear ranker on rank and z of every
+        column of numbers within the query (docs/linear-start.md). ``{"columns": ["bm25", "age"]}`` chooses columns. The
+        model then scores all documents of a query together, so ``predict`` needs ``qid``.
     n_estimators
         Number of trees.
     learning_rate
@@ -155,6 +160,8 @@ class Ranker(FittedRanker):
     feature_importances_ : ndarray
         Total gain of the splits on each column, as shares of 1; ``model_.feature_names`` names them, features within
         the query last.
+    linear_ : LinearStart or None
+        The linear ranker that boosting started from, with its coefficients by name.
     n_features_in_, feature_names_in_
         Columns of the training data, without the features within the query.
     position_bias_ : dict
@@ -194,6 +201,7 @@ class Ranker(FittedRanker):
         *,
         within_query: Option = None,
         monotone: dict[str, int] | None = None,
+        start: str | dict[str, list[str]] | None = None,
         n_estimators: int = 300,
         learning_rate: float | None = None,
         num_leaves: int | None = None,
@@ -224,6 +232,7 @@ class Ranker(FittedRanker):
         self.engine = engine
         self.within_query = within_query
         self.monotone = monotone
+        self.start = start
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
@@ -338,6 +347,7 @@ class Ranker(FittedRanker):
         earlier = _fitted(init_model)
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_plan(self.get_params(deep=False))
+        plan = replace(plan, linear=_linear_start(self.start, earlier))
         check_callbacks(callbacks)
         _check_watched(plan, eval_set)
         start = _start(base_score, earlier)
@@ -512,6 +522,18 @@ def _start(base_score: Any, earlier: Ranker | None) -> tuple[str, Any] | None:
     if name is None:
         return None
     return name, base_score
+
+
+def _linear_start(start: Any, earlier: Ranker | None) -> LinearStart | None:
+    """Return the linear start of the trees to add to, because more trees cannot change it."""
+    if earlier is None:
+        return None
+    linear = earlier.model_.linear
+    if start is not None and linear is None:
+        raise checks.ArgumentError(
+            "start", "is no part of the scores of init_model; leave out one of the two."
+        )
+    return linear
 
 
 def _fitted(init_model: Any) -> Ranker | None:

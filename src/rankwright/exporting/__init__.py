@@ -166,6 +166,7 @@ def export_options(
         model.columns.categories,
         model.recipe,
         model.base_score,
+        model.linear,
     )
 
 
@@ -174,12 +175,12 @@ def write_export(
 ) -> tuple[Path, tuple[str, ...]]:
     """Write a model's file, complete or not at all; return its path and the warnings."""
     target.check(options)
-    # Features within the query depend on the other documents, so such a file would give wrong scores.
-    if model.recipe and not target.whole_queries:
+    # Such features depend on the other documents, so the file would give wrong scores.
+    if model.needs_queries and not target.whole_queries:
+        option = "within_query" if model.recipe else "start"
         raise ValueError(
-            f"{target.name} scores documents one by one, but the model has features within the query "
-            f"({model.recipe.names[0]}), which need all documents of a query at once. Export to c, use rankwright "
-            "serve, or train without within_query."
+            f"{target.name} scores documents one by one, but the model has {model.comparison}, so it needs all "
+            f"documents of a query at once. Export to c, use rankwright serve, or train without {option}."
         )
     file = Path(path)
     if file.is_dir():

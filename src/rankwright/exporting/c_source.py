@@ -8,8 +8,8 @@ value; categories are their codes. Scores are equal to the scores of ``Model.pre
 of the model, with its other characters replaced by underscores. The file is C99, compiles without warnings and has no
 state, so that any number of threads may call it. A model with features within the query has a function that scores all
 documents of a query instead, by the formulas of `rankwright.data.within_query`: sums go over the sorted values, as in
-the kernel, so that scores are the same to the last bit. Do not compile the file with ``-ffast-math``, because it
-assumes that no number is NaN.
+the kernel, so that scores are the same to the last bit. So has a model with a linear start, which the file adds to the
+trees. Do not compile the file with ``-ffast-math``, because it assumes that no number is NaN.
 
 If the model starts from base scores that are no feature, they are the last of the given numbers of a document, and
 their name is the last of the names.
@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.data.within_query import KINDS
 from rankwright.exporting.contract import (
     Exported,
     ExportOptions,
@@ -39,6 +40,7 @@ from rankwright.exporting.contract import (
 from rankwright.exporting.nodes import missing_left
 from rankwright.exporting.walk import Decision, Rows, dense, walk
 from rankwright.kernels.tree_arrays import SPECIAL, pack
+from rankwright.linear import FEATURE_BITS, LinearStart
 
 _MISSING_LEFT, _ZERO_IS_MISSING, _IS_SET = 1, 2, 4
 
@@ -84,7 +86,6 @@ class CSource(Target):
             **_functions(name, features, given, options),
             name=name,
             n_trees=len(trees),
-            n_features=len(feature_names),
             names=",\n".join(f'    "{_escaped(column)}"' for column in given) or "    0",
         )
         return Exported(text.encode("ascii"))
@@ -92,7 +93,9 @@ class CSource(Target):
     def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows by the tables, as the functions of the file do, without compiling or executing it."""
         text = content.decode()
-        rows = dense(X, int(re.findall(r"#define N_FEATURES (\d+)", text)[0]))
+        # Behind the features of the trees, rows of the file have room for those of a linear start.
+        n_features = int(re.findall(r"#define N_FEATURES (\d+)", text)[0])
+        rows = dense(X, n_features if options.linear is None else len(feature_names))
         # The tables are parsed from the text, so that no compiler is needed.
         tables = {
             name: [_read(number) for number in numbers.replace("\n", " ").split(",")]
@@ -106,36 +109,76 @@ class CSource(Target):
         return scores
 
 
-def _functions(name: str, features: Names, given: Names, options: ExportOptions) -> dict[str, str]:
+def _functions(name: str, features: Names, given: Names, options: ExportOptions) -> dict[str, Any]:
     """Return the headers and the public functions, for single documents or for all documents of a query.
 
     ``given`` are the features and, if it is not one of them, the base score.
     """
-    recipe = options.recipe
+    source, target = options.recipe.steps(list(features))
+    n_features = len(features) + len(options.recipe.names)
+    linear = add_linear = ""
+    if options.linear is not None:
+        source, target, n_features = _with_compared(options.linear, source, target, n_features)
+        linear = _linear(options.linear, source, target)
+        add_linear = "add_linear(rows, n_rows, scores);"
     headers = ["math", "stddef", "stdint"]
     start = note = ""
     if options.base_score is not None:
         place = str(given.index(options.base_score))
-        if recipe:
+        if len(source):
             place = f"i * N_GIVEN + {place}"
         start = f"features[{place}] + "
         note = ": the base score, one of the given numbers, plus the trees"
     shared = {"name": name, "n_given": len(given), "start": start, "note": note}
     # Features within the query need all documents, so there is no function for a single document.
-    if recipe:
+    if len(source):
         headers = ["float", *headers, "stdlib", "string"]
-        source, target = recipe.steps(list(features))
         functions = _filled(
             "query.c",
             **shared,
             n_sources=len(source),
             source=_table("int32_t", "within_source", source),
             target=_table("int32_t", "within_target", target.ravel()),
+            linear=linear,
+            add_linear=add_linear,
         )
     else:
         functions = _filled("rows.c", **shared)
     includes = "\n".join(f"#include <{header}.h>" for header in headers)
-    return {"includes": includes, "functions": functions}
+    return {"includes": includes, "functions": functions, "n_features": n_features}
+
+
+def _with_compared(
+    linear: LinearStart, source: Any, target: Any, n_features: int
+) -> tuple[Any, Any, int]:
+    """Add the ranks and z of a linear start behind the features of the trees, unless they are there."""
+    sources, targets = source.tolist(), target.tolist()
+    for column in linear.features.places:
+        if column not in sources:
+            sources.append(column)
+            targets.append([-1] * len(KINDS))
+        places = targets[sources.index(column)]
+        for kind in (KINDS.index("rank"), KINDS.index("z")):
+            if places[kind] < 0:
+                places[kind] = n_features
+                n_features += 1
+    return np.array(sources), np.array(targets), n_features
+
+
+def _linear(linear: LinearStart, source: Any, target: Any) -> str:
+    """Return the tables of a linear start and the function that adds it to the scores."""
+    columns, places = linear.features.columns, linear.features.places
+    rows = [source.tolist().index(column) for column in places]
+    value = dict(zip(linear.features.names, linear.coefficients.tolist(), strict=True))
+    tables = {
+        "compared": _table("int32_t", "compared", places),
+        "rank_at": _table("int32_t", "rank_at", target[rows, KINDS.index("rank")]),
+        "z_at": _table("int32_t", "z_at", target[rows, KINDS.index("z")]),
+    }
+    for kind in ("rank", "z", "missing"):
+        of_kind = [value.get(f"{column} [{kind}]", 0.0) for column in columns]
+        tables[f"of_{kind}"] = _table("double", f"of_{kind}", of_kind)
+    return _filled("linear.c", **tables, n_compared=len(columns), steps=1 << FEATURE_BITS)
 
 
 def _filled(template: str, **parts: object) -> str:

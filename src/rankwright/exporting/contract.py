@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rankwright.data.within_query import Recipe
 from rankwright.kernels.tree_arrays import TreeArrays
+from rankwright.linear import LinearStart
 from rankwright.support.checks import ArgumentError
 
 # Short names for the types in the signatures of all targets. A blur is described at `Precision`.
@@ -60,6 +61,8 @@ class ExportOptions:
         Features within the query, the last columns of the trees.
     base_score
         Name of the base score; None if scores start from 0.
+    linear
+        The linear ranker that scores start from; None without.
     """
 
     name: str = "rankwright"
@@ -69,6 +72,7 @@ class ExportOptions:
     categories: Mapping[str, tuple[Any, ...] | None] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
     base_score: str | None = None
+    linear: LinearStart | None = None
 
 
 @dataclass(frozen=True)

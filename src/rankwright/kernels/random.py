@@ -32,6 +32,7 @@ class Stream(IntEnum):
     SUBSAMPLE = 103
     HALVES = 104
     BOOTSTRAP = 105
+    LINEAR_FOLDS = 106
     XGBOOST_ROWS = 201
     XGBOOST_COLUMNS = 202
     LABELS = 1 << 20  # of the first term: each term that draws its label has a stream from here on

@@ -135,7 +135,7 @@ def _rankings(
 ) -> list[dict[str, Any]]:
     """Return the first documents of each query by one run, with their contributions."""
     data, scores = scored.data, scored.scores[number]
-    prepared = model.prepare(data)
+    prepared = model.prepare(data, by_column=True)
     rows_of_queries = [scored.ranking(number, query, _DEPTH) for query in queries]
     every = model.contributions(prepared.take(np.concatenate(rows_of_queries)))[:, :-1]
     ends = np.cumsum([len(rows) for rows in rows_of_queries])

@@ -66,7 +66,7 @@ class ServedModel:
         if not len(query.matrix):
             return answer
         try:
-            rows = self._prepare(query.matrix)
+            rows = self._prepare(query.matrix, by_column=query.contributions)
             scores = self.model.scores(rows)
         except ValueError as error:
             # The values have the form of the model's columns, and the model refuses them.
@@ -89,13 +89,15 @@ class ServedModel:
                 result["contributions"] = dict(zip(names, values, strict=True))
         return answer
 
-    def _prepare(self, matrix: NDArray[np.float64]) -> Prepared:
+    def _prepare(self, matrix: NDArray[np.float64], by_column: bool = False) -> Prepared:
         """Return rows as the trees see them, and their base scores. A request is one query."""
-        group = [len(matrix)] if self.model.recipe else None
+        group = [len(matrix)] if self.model.needs_queries else None
         n_features, base = len(self.model.columns.feature_names), None
         if matrix.shape[1] > n_features:
             matrix, base = matrix[:, :n_features], matrix[:, n_features]
-        return self.model.prepare(matrix, group=group, base_score=base, threads=1)
+        return self.model.prepare(
+            matrix, group=group, base_score=base, by_column=by_column, threads=1
+        )
 
     def answers_as(self, reference: ServedModel) -> bool:
         """Return True if the reference gives the same answers."""
@@ -104,8 +106,13 @@ class ServedModel:
             and self.model.columns == reference.model.columns
             and self.model.recipe == reference.model.recipe
             and self.model.base_score == reference.model.base_score
+            and self._linear_start == reference._linear_start
             and self._calibration == reference._calibration
         )
+
+    @property
+    def _linear_start(self) -> Any:
+        return self.model.manifest.get("linear_start")
 
     @property
     def _calibration(self) -> Any:
@@ -122,6 +129,7 @@ class ServedModel:
             "features": self.table.names,
             "within_query": self.model.recipe.names,
             "base_score": self.model.base_score,
+            "linear_start": self.model.linear is not None,
             "categories": self.model.columns.categories,
             "calibration": None if calibration is None else calibration.describe(),
         }

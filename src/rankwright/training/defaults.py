@@ -15,6 +15,7 @@ from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.bound import BoundObjective
 from rankwright.support.reducer import ALONE, Reducer, addable
+from rankwright.training.linear import fit_linear
 from rankwright.training.state import total_scores
 from rankwright.training.steering import Steering
 from rankwright.training.stopping import errors_allowed
@@ -113,7 +114,7 @@ class Counts:
 def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derived: int = 0) -> Plan:
     """Fill in the settings that the data decides.
 
-    These are the objective, tree options that are None, the bootstrap, and the learning rate with
+    These are the objective, the linear start, tree options that are None, the bootstrap, and the learning rate with
     its steering. Full leaf values need the same weight for all rows of a query. Without it they
     become diagonal, or, if the user asked for them, training refuses later.
 
@@ -134,6 +135,9 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derive
     full_leaves = plan.full_leaves and (plan.full_leaves_required or counts.even_weights)
     # The choices below depend on the objective and on the leaf values.
     plan = replace(plan, objective=_objective(plan, train, counts), full_leaves=full_leaves)
+    # A model to add trees to brings the linear start of its trees.
+    if plan.start is not None and plan.linear is None:
+        plan = replace(plan, linear=fit_linear(plan, train, reducer))
     temperature = _bagging_temperature(plan, counts)
     # Steering compares the leaf systems of two halves of the queries, so it needs full leaf values
     # and enough queries. The noise of Langevin boosting is made for a constant rate.

@@ -22,6 +22,7 @@ from rankwright.data.within_query import Option, check_option
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Engine, Needs
 from rankwright.kernels.threads import MOST_THREADS, available_threads
+from rankwright.linear import LinearStart
 from rankwright.metrics import Metric, metric_texts
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
@@ -30,6 +31,7 @@ from rankwright.support import checks
 from rankwright.support.checks import ArgumentError
 from rankwright.training.defaults import is_auto, resolve_objective
 from rankwright.training.groups import Langevin, read_langevin, read_position_bias
+from rankwright.training.linear import check_start
 from rankwright.training.steering import Steering
 from rankwright.training.stopping import RULES
 
@@ -145,7 +147,8 @@ class Plan:
 
     With ``steering``, the learning rate is only the rate of the first tree. ``parameters`` are the
     parameters as the user gave them, for the manifest of the model. ``base_score`` is the field of
-    the scores that training starts from; None if it starts from 0.
+    the scores that training starts from; None if it starts from 0. ``linear`` is the linear start that
+    ``start`` asks for, once the data has decided it.
     """
 
     parameters: Mapping[str, Any]
@@ -176,6 +179,8 @@ class Plan:
     steering: Steering | None = None
     stopping_errors: float = 1.0
     base_score: str | None = None
+    start: Any = None
+    linear: LinearStart | None = None
 
     @property
     def target(self) -> Metric:
@@ -209,9 +214,13 @@ class Plan:
 
     def base_scores(self, data: RankingData) -> NDArray[np.float64] | None:
         """Return the score that each row starts from, or None if all start from 0."""
-        if self.base_score is None:
-            return None
-        return data.fields[self.base_score]
+        scores = None
+        if self.base_score is not None:
+            scores = data.fields[self.base_score]
+        if self.linear is not None:
+            linear = self.linear.scores(data.X, data.queries.grouped(), self.threads)
+            scores = linear if scores is None else scores + linear
+        return scores
 
     def inverse_propensities(self, data: RankingData) -> NDArray[np.float64] | None:
         """Return the inverse propensity of each row, or None if there are no propensities."""
@@ -272,6 +281,7 @@ _BY_DATA = "None lets the data choose."
 _CHECKS: dict[str, Check] = {
     "within_query": lambda _, value: check_option(value),
     "monotone": lambda _, value: _check_monotone(value),
+    "start": check_start,
     "n_estimators": _whole(1),
     "learning_rate": _also(checks.positive, None, remark=_BY_DATA),
     "num_leaves": _also(_whole(2, 131072), None, remark=_BY_DATA),
@@ -323,6 +333,7 @@ def read_plan(parameters: Mapping[str, Any]) -> Plan:
         metrics=metrics,
         within_query=parameters["within_query"],
         monotone=parameters["monotone"] or {},
+        start=parameters["start"],
         engine=parameters["engine"],
         engine_params=engine_params,
         n_trees=int(parameters["n_estimators"]),
@@ -560,6 +571,12 @@ class ClickColumns:
 
         Raise ValueError if a column cannot be used.
         """
+        if self.position and plan.start is not None:
+            raise ArgumentError(
+                "start",
+                "cannot be used with position, because it would fit clicks with their position bias; "
+                "leave one of them out.",
+            )
         if self.position:
             from rankwright.training.bias import read_columns, warn_without_overlap
 

@@ -79,6 +79,7 @@ def model_of(
         "other_columns": [],
         "position_bias": {},
         "base_score": plan.base_score,
+        "linear_start": [] if plan.linear is None else [plan.linear.to_manifest()],
         "seed": plan.seed,
         "data_fingerprint": data_fingerprint,
         "best_iteration": forest.n_trees,

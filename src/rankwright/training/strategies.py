@@ -527,6 +527,7 @@ def _average(members: Sequence[Fitted], training: Training, scores: Floats | Non
         **first,
         "parameters": {**first["parameters"], "members": training.plan.parameters["members"]},
         "members": [model.n_trees for model in models],
+        "linear_start": [entry for model in models for entry in model.manifest["linear_start"]],
         "best_iteration": forest.n_trees,
         "seed": training.plan.seed,
         "data_fingerprint": whole,

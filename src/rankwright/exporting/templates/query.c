@@ -92,6 +92,7 @@ static void fill(double *rows, size_t n_rows, double *values)
     }
 }
 
+${linear}
 /* Writes the scores of all documents of one query${note}. Their features follow each other. Returns 0, or -1 if there
  * is no memory for them. */
 int ${name}_score_query(const double *features, size_t n_rows, double *scores);
@@ -106,7 +107,10 @@ int ${name}_score_query(const double *features, size_t n_rows, double *scores)
             memcpy(rows + i * N_FEATURES, features + i * N_GIVEN, N_GIVEN * sizeof(double));
         fill(rows, n_rows, values);
         for (size_t i = 0; i < n_rows; ++i)
-            scores[i] = ${start}score_of(rows + i * N_FEATURES);
+            scores[i] = 0.0;
+        ${add_linear}
+        for (size_t i = 0; i < n_rows; ++i)
+            scores[i] = ${start}scores[i] + score_of(rows + i * N_FEATURES);
     }
     const int result = rows && values ? 0 : -1;
     free(rows);
