@@ -6,6 +6,7 @@ from .charts.evaluations import plot_queries as plot_queries
 from .charts.evaluations import plot_reliability as plot_reliability
 from .charts.features import plot_explanation as plot_explanation
 from .charts.features import plot_importance as plot_importance
+from .charts.features import plot_linear_start as plot_linear_start
 from .charts.training import plot_curves as plot_curves
 from .charts.training import plot_position_bias as plot_position_bias
 from .clicks.interleaving import InterleavedList as InterleavedList
@@ -52,6 +53,7 @@ from .evaluation.systems import linear as linear
 from .evaluation.systems import rrf as rrf
 from .explanation import Explanation as Explanation
 from .exporting import export as export
+from .linear import LinearStart as LinearStart
 from .metrics import Metric as Metric
 from .metrics import metric as metric
 from .model import Model as Model

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,17 @@ from numpy.typing import NDArray
 
 from rankwright.data.matrices import Matrix, as_dense
 from rankwright.data.queries import Queries
-from rankwright.data.within_query import Recipe
+from rankwright.kernels.threads import even_ranges, run_ranges
 from rankwright.support.tables import Table, Tabular
 
 Floats = NDArray[np.float64]
 
 # Features are multiples of 2^-16 with a size of at most 1.
 FEATURE_BITS = 16
-CLIP = 4.0
 _DOUBLE_BITS = 53
 _VALUES_AT_ONCE = 4_000_000
+# To compare fewer values takes less time than to start a thread.
+_VALUES_PER_THREAD = 200_000
 _SHOWN = 20
 
 
@@ -83,19 +85,22 @@ class LinearFeatures:
 
         Query q owns the rows ``boundaries[q]:boundaries[q + 1]``.
         """
-        n = len(self.columns)
-        recipe = Recipe(tuple((name, ("rank", "z")) for name in self.columns))
-        within = recipe.extended(values, self.columns, boundaries, threads=threads)[:, n:]
-        missing = np.isnan(values)
-        # Ranks count the values that are there, and their middle becomes 0.
-        present = np.add.reduceat(~missing, boundaries[:-1], axis=0, dtype=np.int64)
-        present = np.repeat(present, np.diff(boundaries), axis=0)
-        features = np.empty((len(values), 2 * n + len(self.flagged)))
-        features[:, :n] = (0.5 * (present + 1) - within[:, :n]) / np.maximum(present - 1, 1)
-        features[:, n : 2 * n] = np.clip(within[:, n:], -CLIP, CLIP) / CLIP
-        features[:, : 2 * n][np.hstack([missing, missing])] = 0.0
-        features[:, 2 * n :] = missing[:, [self.columns.index(name) for name in self.flagged]]
-        return np.asarray(np.rint(np.ldexp(features, FEATURE_BITS)) * 2.0**-FEATURE_BITS)
+        # Imported here because a model loads without compiled code.
+        from rankwright.kernels.within_query import fill_compared
+
+        features = np.empty((len(values), 2 * len(self.columns) + len(self.flagged)))
+        flagged = np.array([self.columns.index(name) for name in self.flagged], dtype=np.int64)
+        fill = partial(
+            fill_compared,
+            bounds=boundaries,
+            matrix=values,
+            flagged=flagged,
+            steps=float(1 << FEATURE_BITS),
+            features=features,
+        )
+        n_threads = min(threads, 1 + values.size // _VALUES_PER_THREAD)
+        run_ranges(fill, even_ranges(np.diff(boundaries).astype(np.float64), n_threads))
+        return features
 
     def blocks(
         self, X: Matrix, queries: Queries, threads: int = 1

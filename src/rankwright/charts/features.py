@@ -13,6 +13,7 @@ from rankwright.support import checks
 if TYPE_CHECKING:
     from rankwright.evaluation.permutation import PermutationImportance
     from rankwright.explanation import Explanation
+    from rankwright.linear import LinearStart
     from rankwright.model import Model
     from rankwright.ranker import Ranker
 
@@ -52,6 +53,39 @@ def largest_shares(names: Any, shares: Any, top: int) -> list[tuple[str, float]]
     """
     order = np.argsort(-shares, kind="stable")[:top]
     return [(names[place], float(shares[place])) for place in order]
+
+
+def plot_linear_start(start: LinearStart, *, top: int = 20) -> Any:
+    """Draw the largest coefficients of a linear start; bars to the right put a document above others.
+
+    Parameters
+    ----------
+    start
+        ``linear_`` of a fitted Ranker.
+    top
+        Number of features to show.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.make_web_search(40, n_features=20, seed=1)
+    >>> ranker = rw.Ranker(start="linear", n_estimators=2, verbose=0).fit(data)
+    >>> len(plot_linear_start(ranker.linear_, top=7).data.values)
+    7
+    """
+    alt = require("altair")
+    top = checks.whole("top", top, least=1)
+    rows = [{"feature": name, "coefficient": value} for name, value in start.largest(top)]
+    return (
+        chart_of(rows)
+        .mark_bar(cornerRadiusEnd=2, color=NOTEBOOK.colour(0))
+        .encode(
+            x=alt.X("coefficient:Q", title="coefficient", axis=NOTEBOOK.axis()),
+            y=alt.Y("feature:N", title=None, sort=None, axis=label_axis(NOTEBOOK)),
+            tooltip=tooltip(["feature"], {"coefficient": "+.4f"}),
+        )
+        .properties(height=20 * len(rows), **NOTEBOOK.size)
+    )
 
 
 def _losses(importance: Any, top: int) -> Any:

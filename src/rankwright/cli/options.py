@@ -183,6 +183,10 @@ RANKER_OPTIONS: dict[str, Any] = {
             help="Features within the query to add: rank, z, gap, share, mean, max, rrf.",
         ),
     ],
+    "start": Annotated[
+        str | None,
+        Option(metavar="START", help="Scores to start from: linear for a linear ranker [0]."),
+    ],
     "n_estimators": Trees,
     "early_stopping_rounds": Annotated[
         int | None,

@@ -25,6 +25,7 @@ _TABLES = (
     "engine_params",
     "checkpoint",
     "within_query",
+    "start",
     "langevin",
     "position_bias",
     "monotone",

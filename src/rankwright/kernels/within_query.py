@@ -16,6 +16,7 @@ from rankwright.kernels.ordering import longest_query, sort_descending, sort_scr
 RANK, Z, GAP, SHARE, MEAN, MAX, RRF = range(7)
 N_KINDS = 7
 RRF_OFFSET = 60.0  # the constant k of reciprocal rank fusion, 1 / (k + rank)
+_MOST_Z = 4.0  # larger z of `fill_compared` are cut
 _LARGEST = float(np.finfo(np.float32).max)
 _SQUARES_OVERFLOW = (
     1e150  # larger numbers, and their reciprocals, are scaled before they are squared
@@ -70,6 +71,62 @@ def fill_within_query(
                     or target[MAX] >= 0
                 ):
                     _write_levels(values, rows, order, m, matrix, target)
+
+
+@allocating
+def fill_compared(
+    q0: int, q1: int, bounds: Any, matrix: Any, flagged: Any, steps: float, features: Any
+) -> None:
+    """Write rank and z of the rows of the queries [q0, q1), scaled to sizes up to 1, and flags of missing values.
+
+    Parameters
+    ----------
+    bounds
+        Query q owns the rows ``bounds[q]:bounds[q + 1]``.
+    matrix
+        Rows of values, NaN where missing [rows, columns].
+    flagged
+        Columns with a feature for missing values.
+    steps
+        Features are rounded to multiples of 1 / steps.
+    features
+        To write: ranks, then z of the columns, then flags [rows, 2 columns + flagged].
+    """
+    longest = longest_query(q0, q1, bounds)
+    scratch = sort_scratch(longest)
+    values = np.empty(longest)
+    rows = np.empty(longest, np.int64)
+    order = np.empty(longest, np.int64)
+    target = np.full(N_KINDS, -1)
+    n = matrix.shape[1]
+    for q in range(q0, q1):
+        for c in range(n):
+            m = 0
+            for row in range(bounds[q], bounds[q + 1]):
+                x = np.float64(matrix[row, c])
+                values[m] = x
+                rows[m] = row
+                if x == x:
+                    m += 1
+                else:
+                    features[row, c] = features[row, n + c] = 0.0
+            if m == 0:
+                continue
+            sort_descending(values, m, order, scratch)
+            target[RANK], target[Z] = c, n + c
+            _write_ranks(values, rows, order, m, features, target)
+            _write_levels(values, rows, order, m, features, target)
+            span = max(m - 1, 1)
+            for i in range(m):
+                row = rows[i]
+                rank = (0.5 * (m + 1) - features[row, c]) / span
+                z = min(max(features[row, n + c], -_MOST_Z), _MOST_Z) / _MOST_Z
+                features[row, c] = np.rint(rank * steps) / steps
+                features[row, n + c] = np.rint(z * steps) / steps
+        for k in range(len(flagged)):
+            for row in range(bounds[q], bounds[q + 1]):
+                x = matrix[row, flagged[k]]
+                features[row, 2 * n + k] = 1.0 if x != x else 0.0
 
 
 @internal

@@ -31,7 +31,7 @@ static void add_linear(const double *rows, size_t n_rows, double *scores)
             }
             const double span = m > 1 ? (double)(m - 1) : 1.0, z = row[z_at[c]];
             scores[i] += of_rank[c] * on_grid((0.5 * (double)(m + 1) - row[rank_at[c]]) / span);
-            scores[i] += of_z[c] * on_grid((z > ${clip} ? ${clip} : z < -${clip} ? -${clip} : z) / ${clip});
+            scores[i] += of_z[c] * on_grid((z > 4.0 ? 4.0 : z < -4.0 ? -4.0 : z) / 4.0);
         }
     }
 }
