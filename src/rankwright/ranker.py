@@ -26,6 +26,7 @@ from rankwright.support.interrupts import deferred_interrupts
 from rankwright.training.groups import Langevin, PositionBias
 from rankwright.training.monotone import constrained
 from rankwright.training.plan import AfterFolds, ClickColumns, Members, Plan, read_plan
+from rankwright.training.presets import with_preset
 from rankwright.training.progress import ReadingBar, announcing_compilation
 from rankwright.training.result import naming_classes
 from rankwright.training.state import Progress, no_times, timed
@@ -62,6 +63,10 @@ class Ranker(FittedRanker):
         The scores that boosting starts from: None for 0, or ``"linear"`` for a linear ranker on rank and z of every
         column of numbers within the query (docs/linear-start.md). ``{"columns": ["bm25", "age"]}`` chooses columns. The
         model then scores all documents of a query together, so ``predict`` needs ``qid``.
+    preset
+        ``"best"``: all that is known to help when whole queries are scored and time is not short: ``start="linear"``,
+        ``within_query="rank"``, ``members=4`` and, with an ``eval_set``, ``early_stopping_rounds=100`` and
+        ``refit=True``. Parameters that differ from their defaults win. ``manifest_["parameters"]`` has its choices.
     n_estimators
         Number of trees.
     learning_rate
@@ -202,6 +207,7 @@ class Ranker(FittedRanker):
         within_query: Option = None,
         monotone: dict[str, int] | None = None,
         start: str | dict[str, list[str]] | None = None,
+        preset: str | None = None,
         n_estimators: int = 300,
         learning_rate: float | None = None,
         num_leaves: int | None = None,
@@ -233,6 +239,7 @@ class Ranker(FittedRanker):
         self.within_query = within_query
         self.monotone = monotone
         self.start = start
+        self.preset = preset
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
@@ -346,8 +353,8 @@ class Ranker(FittedRanker):
         # Mistakes in arguments are found first, because reading the data may take long.
         earlier = _fitted(init_model)
         with naming_classes(getattr(earlier or self, "model_", None)):
-            plan = read_plan(self.get_params(deep=False))
-        plan = replace(plan, linear=_linear_start(self.start, earlier))
+            plan = self._read_plan(alone=cluster is None, watched=eval_set is not None)
+        plan = replace(plan, linear=_linear_start(plan.start, earlier))
         check_callbacks(callbacks)
         _check_watched(plan, eval_set)
         start = _start(base_score, earlier)
@@ -374,7 +381,7 @@ class Ranker(FittedRanker):
             check_paths(eval_set)
         clicks = ClickColumns.of(position, propensity, clip, self_normalised)
         # A refit trains on the first evaluation set too, so it needs the columns about clicks.
-        fields = clicks.named if self.refit else {}
+        fields = clicks.named if plan.parameters["refit"] else {}
         # New data often have these columns too, so the model has to know that it ignores them.
         not_features = list(clicks.named.values())
         not_features += [name for name in (document, time) if isinstance(name, str)]
@@ -431,7 +438,12 @@ class Ranker(FittedRanker):
 
     def check_params(self) -> None:
         """Raise ValueError if a parameter cannot be used, as ``fit`` does before any work."""
-        read_plan(self.get_params(deep=False))
+        self._read_plan(alone=True, watched=False)
+
+    def _read_plan(self, *, alone: bool, watched: bool) -> Plan:
+        """Plan the training by the parameters and the preset."""
+        given, defaults = (ranker.get_params(deep=False) for ranker in (self, type(self)()))
+        return read_plan(with_preset(given, defaults, alone=alone, watched=watched))
 
     def _fit_on(
         self,

@@ -187,6 +187,10 @@ RANKER_OPTIONS: dict[str, Any] = {
         str | None,
         Option(metavar="START", help="Scores to start from: linear for a linear ranker [0]."),
     ],
+    "preset": Annotated[
+        Literal["best"] | None,
+        Option(help="best: linear start, ranks within the query, four members, refit on --valid."),
+    ],
     "n_estimators": Trees,
     "early_stopping_rounds": Annotated[
         int | None,
