@@ -5,9 +5,9 @@ Each column x gives a document two features, which compare it with the other doc
     rank   0.5 for the largest value down to -0.5 for the smallest, 0 if the value is missing
     z      (x - mean) / standard deviation, at most 4 either way, divided by 4; 0 if it is missing
 
-and a column with many missing values a third, `missing`, which is 1 for these and 0 otherwise. Features
-are rounded to multiples of 2^-16, and coefficients to multiples that leave room for the sum in a
-double. So scores are exact sums: they have the same bits for any order, thread or library.
+A column with many missing values has a third feature, `missing`: 1 for these and 0 otherwise.
+Features are rounded to multiples of 2^-16, and coefficients to multiples that leave room for the sum
+in a double. So scores are exact sums: they have the same bits for any order, thread or library.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class LinearFeatures:
         return [f"{column} [{kind}]" for column, kind in zip(self.sources, kinds, strict=True)]
 
     def fill(self, values: NDArray[Any], boundaries: NDArray[np.int64], threads: int = 1) -> Floats:
-        """Return the features of rows [rows, features] from the values of the columns [rows, columns].
+        """Return the features of rows [rows, features] from the columns' values [rows, columns].
 
         Query q owns the rows ``boundaries[q]:boundaries[q + 1]``.
         """
@@ -189,7 +189,7 @@ class LinearStart(Tabular):
     def contributions(
         self, X: Matrix, queries: Queries, n_columns: int, threads: int = 1
     ) -> Floats:
-        """Return the part of each of the first columns of X in the score of each row [rows, columns].
+        """Return the part of each of the first columns of X in each score [rows, columns].
 
         The parts add up to the score exactly.
         """

@@ -5,8 +5,8 @@ number of documents (queryrmse with the factor n^-0.5), so the best coefficients
 one system. Ridge and share are chosen on held-out queries: the system is a sum over queries, so a
 fold needs no further pass over the rows. Data with few queries keep less, see `_ENOUGH_QUERIES`.
 
-All sums are of whole multiples of a unit, and exact. So the bits do not depend on threads, the order
-of rows, blocks or machines.
+All sums are of whole multiples of a unit, and exact. So the bits do not depend on threads, on the
+order of rows, on blocks or on machines.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _FOLDS = 5
 # As shares of the mean curvature of a feature, which does not depend on the number of queries.
 _RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-# With fewer queries, less is kept in proportion. A ridge that is best for the linear ranker alone then
-# leaves errors in it that trees cannot undo.
+# With fewer queries, less is kept in proportion. A ridge that is best for the linear ranker alone
+# then leaves errors in it that trees cannot undo.
 _ENOUGH_QUERIES = 80
 # A column gets a feature for missing values if more than this share of the rows lacks a value.
 _MANY_MISSING = 0.05
