@@ -13,12 +13,14 @@ import pytest
 import scipy.sparse as sp
 
 import rankwright as rw
-from rankwright import RankingData, linear, make_web_search
+from rankwright import Model, RankingData, linear, make_web_search
 from rankwright.data.on_disk import to_disk
 from rankwright.exporting import TARGETS, export_options, load_target
 from rankwright.exporting.verify import verify_content
 from rankwright.kernels.random import Stream, stream_of, uniform_by_key
 from rankwright.linear import LinearFeatures, LinearStart
+from rankwright.serve.model_holder import ServedModel
+from rankwright.serve.requests import Query
 from small import TRAIN, VALID, quick
 
 COMPILE = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2", "-shared", "-fPIC"]
@@ -322,6 +324,27 @@ def test_a_c_file_computes_the_start(within_query: Any, tmp_path: Path) -> None:
     rows, options = model.model_.encode(VALID), export_options(model.model_)
     found = verify_content(source.read_bytes(), model.model_, load_target("c"), options, rows)
     assert found.exact
+
+
+def test_the_service_computes_the_start() -> None:
+    model = LINEAR.model_
+    served = ServedModel(model, ())
+    n = int(VALID.group[0])
+    X = np.asarray(VALID.X[:n], dtype=np.float64)
+    answer = served.rank(Query(X, list(range(n)), n, True, False, 0))
+    expected = LINEAR.predict(VALID)[:n]
+    assert [result["score"] for result in answer["results"]] == sorted(expected, reverse=True)
+    for result in answer["results"]:
+        total = answer["expected_score"] + sum(result["contributions"].values())
+        assert total == pytest.approx(result["score"], abs=1e-12)
+    assert served.describe()["linear_start"]
+    other = quick(start={"columns": TRAIN.feature_names[:3]}, n_estimators=1).fit(TRAIN).model_
+    same_trees = Model(
+        model.forest,
+        model.columns,
+        {**model.manifest, "linear_start": other.manifest["linear_start"]},
+    )
+    assert not ServedModel(same_trees, ()).answers_as(served)
 
 
 @pytest.mark.parametrize("target", [name for name in TARGETS if name != "c"])
