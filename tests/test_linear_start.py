@@ -13,12 +13,12 @@ import pytest
 import scipy.sparse as sp
 
 import rankwright as rw
-from rankwright import Model, RankingData, linear, make_web_search
+from rankwright import Model, RankingData, linear_start, make_web_search
 from rankwright.data.on_disk import to_disk
 from rankwright.exporting import TARGETS, export_options, load_target
 from rankwright.exporting.verify import verify_content
 from rankwright.kernels.random import Stream, stream_of, uniform_by_key
-from rankwright.linear import LinearFeatures, LinearStart
+from rankwright.linear_start import LinearFeatures, LinearStart
 from rankwright.serve.model_holder import ServedModel
 from rankwright.serve.requests import Query
 from small import TRAIN, VALID, quick
@@ -30,7 +30,7 @@ LINEAR = quick(start="linear").fit(TRAIN, eval_set=VALID)
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many blocks of few queries, some of one."""
-    monkeypatch.setattr(linear, "_VALUES_AT_ONCE", 1000)
+    monkeypatch.setattr(linear_start, "_VALUES_AT_ONCE", 1000)
 
 
 def started(data: RankingData = TRAIN, **changes: Any) -> Any:
@@ -331,7 +331,8 @@ def test_the_service_computes_the_start() -> None:
     served = ServedModel(model, ())
     n = int(VALID.group[0])
     X = np.asarray(VALID.X[:n], dtype=np.float64)
-    answer = served.rank(Query(X, list(range(n)), n, True, False, 0))
+    options: dict[str, Any] = {"calibrated": False, "scores": False, "unknown_levels": 0}
+    answer = served.rank(Query(X, list(range(n)), n, contributions=True, **options))
     expected = LINEAR.predict(VALID)[:n]
     assert [result["score"] for result in answer["results"]] == sorted(expected, reverse=True)
     for result in answer["results"]:

@@ -53,7 +53,7 @@ from .evaluation.systems import linear as linear
 from .evaluation.systems import rrf as rrf
 from .explanation import Explanation as Explanation
 from .exporting import export as export
-from .linear import LinearStart as LinearStart
+from .linear_start import LinearStart as LinearStart
 from .metrics import Metric as Metric
 from .metrics import metric as metric
 from .model import Model as Model

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rankwright.evaluation.permutation import PermutationImportance
     from rankwright.evaluation.reliability import Reliability
     from rankwright.explanation import Explanation
-    from rankwright.linear import LinearStart
+    from rankwright.linear_start import LinearStart
 
 Floats = NDArray[np.float64]
 

@@ -30,7 +30,7 @@ from rankwright.support.files import PathLike, is_path
 if TYPE_CHECKING:
     from rankwright.calibration import Calibration
     from rankwright.explanation import Explanation
-    from rankwright.linear import LinearStart
+    from rankwright.linear_start import LinearStart
 
 Floats = NDArray[np.float64]
 
@@ -748,7 +748,7 @@ def _starts(entries: Any, names: Sequence[str]) -> list[LinearStart]:
     if not entries:
         return []
     # Few models have a linear start, and the others load faster without the import.
-    from rankwright.linear import LinearStart
+    from rankwright.linear_start import LinearStart
 
     if not isinstance(entries, list):
         raise ValueError("the manifest garbles the linear start; it was damaged.")

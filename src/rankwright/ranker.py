@@ -17,7 +17,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.time import TIME
 from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
-from rankwright.linear import LinearStart
+from rankwright.linear_start import LinearStart
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.support import checks

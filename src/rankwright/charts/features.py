@@ -13,7 +13,7 @@ from rankwright.support import checks
 if TYPE_CHECKING:
     from rankwright.evaluation.permutation import PermutationImportance
     from rankwright.explanation import Explanation
-    from rankwright.linear import LinearStart
+    from rankwright.linear_start import LinearStart
     from rankwright.model import Model
     from rankwright.ranker import Ranker
 

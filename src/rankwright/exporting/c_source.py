@@ -40,7 +40,7 @@ from rankwright.exporting.contract import (
 from rankwright.exporting.nodes import missing_left
 from rankwright.exporting.walk import Decision, Rows, dense, walk
 from rankwright.kernels.tree_arrays import SPECIAL, pack
-from rankwright.linear import FEATURE_BITS, LinearStart
+from rankwright.linear_start import FEATURE_BITS, LinearStart
 
 _MISSING_LEFT, _ZERO_IS_MISSING, _IS_SET = 1, 2, 4
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankwright.data.within_query import Recipe
 from rankwright.kernels.tree_arrays import TreeArrays
-from rankwright.linear import LinearStart
+from rankwright.linear_start import LinearStart
 from rankwright.support.checks import ArgumentError
 
 # Short names for the types in the signatures of all targets. A blur is described at `Precision`.

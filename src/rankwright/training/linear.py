@@ -24,7 +24,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.matrices import dense_blocks
 from rankwright.kernels.cholesky import solve_positive
 from rankwright.kernels.random import Stream, stream_of, uniform_by_key
-from rankwright.linear import LinearFeatures, LinearStart
+from rankwright.linear_start import LinearFeatures, LinearStart
 from rankwright.objectives import objective
 from rankwright.objectives.bound import BoundObjective
 from rankwright.support.checks import ArgumentError

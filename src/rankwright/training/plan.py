@@ -22,7 +22,7 @@ from rankwright.data.within_query import Option, check_option
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Engine, Needs
 from rankwright.kernels.threads import MOST_THREADS, available_threads
-from rankwright.linear import LinearStart
+from rankwright.linear_start import LinearStart
 from rankwright.metrics import Metric, metric_texts
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
