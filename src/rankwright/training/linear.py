@@ -114,7 +114,15 @@ def fit_linear(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Line
         raise ArgumentError("start", "learns from labels, and there are pairs alone; leave it out.")
     sizes = reducer.sum(np.array([float(train.n_rows), float(train.n_queries)]))
     n_rows, n_queries = map(int, sizes)
-    features = _features(start_columns(plan.start, train), train, n_rows, reducer)
+    columns = start_columns(plan.start, train)
+    bound = sorted(set(columns) & set(plan.monotone))
+    if bound:
+        raise ArgumentError(
+            "start",
+            f"would compare the column {bound[0]!r}, and only trees keep its monotone constraint; name "
+            "the other columns, as in start={'columns': ['bm25', 'age']}.",
+        )
+    features = _features(columns, train, n_rows, reducer)
     systems = _systems(plan, features, train, n_rows, reducer)
     total = _Systems(*(part.sum(axis=0) for part in systems))
     n_features = len(features.names)
