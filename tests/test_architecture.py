@@ -205,6 +205,7 @@ ROOMS_OF_PARAMETERS = (
     "engines.parameters",
     "tuning",
     "exporting.lightgbm_text",
+    "training.other_names",
 )
 
 

@@ -244,7 +244,7 @@ WRONG = {
 HINTS = {
     "objective": "did you mean 'lambdamart'?",
     "metric": "did you mean 'ndcg'?",
-    "key": "did you mean num_leaves?",
+    "key": "did you mean 'num_leaves'?",
     "form": "KEY=VALUE",
     "value": "num_leaves must be",
     "engine": "did you mean 'max_bin'?",
@@ -595,7 +595,7 @@ def test_parameters_from_a_file_and_the_command_line(
         tmp_path / "r",
     )
     assert result.code == 2
-    assert "did you mean num_leaves?" in " ".join(result.err.split())
+    assert "did you mean 'num_leaves'?" in " ".join(result.err.split())
 
 
 def test_tables_are_read_later_as_they_were_in_training(

@@ -746,10 +746,7 @@ def test_aliases_train_the_same_model() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        (
-            {"colsample_bytree": 0.5},
-            "has 'colsample_bytree'; use the parameter colsample= of the estimator instead",
-        ),
+        ({"colsample_bytree": 0.5}, "has 'colsample_bytree'; use colsample= instead"),
         ({"eta": 0.5}, "has 'eta'; use learning_rate= instead"),
         (
             {"reg_alpha": 1, "lambda_l1": 1},

@@ -32,6 +32,7 @@ from rankwright.objectives import objective as parse_objective
 from rankwright.support import checks
 from rankwright.support.files import is_path
 from rankwright.support.notation import UnknownName
+from rankwright.training.other_names import explaining_names
 from rankwright.training.plan import read_threads
 from rankwright.training.result import naming_classes
 from rankwright.training.stopping import read_stopping
@@ -69,6 +70,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     _metrics: list[Metric] | None
     _objective: Objective | None
 
+    @explaining_names("predict")
     def predict(
         self,
         X: Any,

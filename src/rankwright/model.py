@@ -26,6 +26,7 @@ from rankwright.kernels.threads import available_threads
 from rankwright.persistence import has_model, read_model, write_model
 from rankwright.support.checks import ArgumentError
 from rankwright.support.files import PathLike, is_path
+from rankwright.support.other_libraries import library_of
 
 if TYPE_CHECKING:
     from rankwright.calibration import Calibration
@@ -715,6 +716,12 @@ def load(path: PathLike) -> Model:
     ...     rw.load(folder + "/model")
     Model(3 trees, 136 columns)
     """
+    library = library_of(path)
+    if library is not None:
+        raise ValueError(
+            f"path is an object of {library}; rankwright.load reads files of Ranker.save. To use "
+            "the model of another library, compare its scores, or train on them as base_score."
+        )
     source = Path(path)
     in_run = source / "model"
     if source.is_dir() and has_model(in_run):

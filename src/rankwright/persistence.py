@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.support.files import PathLike, naming, read_plain, replacing, sync, unpacked_limit
+from rankwright.support.other_libraries import kind_of_file
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -104,6 +105,7 @@ def read_model(path: PathLike) -> tuple[bytes, dict[str, Any]]:
             raise ValueError(
                 f"{source} is not a saved model but a pipe or a device; it is not read."
             )
+        _check_own(source)
         try:
             with zipfile.ZipFile(source) as archive:
                 # A small archive must not fill the memory.
@@ -141,6 +143,18 @@ def has_model(folder: PathLike) -> bool:
     If the first save to a folder ended before it moved the trees, the folder holds no model.
     """
     return (Path(folder) / MANIFEST).exists() or _interrupted_save(Path(folder)) is not None
+
+
+def _check_own(source: Path) -> None:
+    """Raise ValueError if a file is known to be a model of another library."""
+    if (source.parent / MANIFEST).exists():
+        raise ValueError(f"{source} is a part of a saved model; give the folder {source.parent}.")
+    kind = kind_of_file(source)
+    if kind is not None:
+        raise ValueError(
+            f"{source} is {kind}, not a model of rankwright, which is a folder or a .zip. Load it "
+            "with the library that wrote it; its scores can be a base_score or a system to compare."
+        )
 
 
 def _model_file(manifest: dict[str, Any], source: Path) -> str:

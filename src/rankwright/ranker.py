@@ -23,8 +23,10 @@ from rankwright.objectives import Objective
 from rankwright.support import checks
 from rankwright.support.files import is_path
 from rankwright.support.interrupts import deferred_interrupts
+from rankwright.support.other_libraries import library_of
 from rankwright.training.groups import Langevin, PositionBias
 from rankwright.training.monotone import constrained
+from rankwright.training.other_names import explaining_names
 from rankwright.training.plan import AfterFolds, ClickColumns, Members, Plan, read_plan
 from rankwright.training.presets import with_preset
 from rankwright.training.progress import ReadingBar, announcing_compilation
@@ -198,6 +200,7 @@ class Ranker(FittedRanker):
     __metadata_request__score = {"qid": True}  # noqa: RUF012
     __metadata_request__predict = {"qid": True}  # noqa: RUF012
 
+    @explaining_names("Ranker")
     def __init__(
         self,
         objective: str | Objective = "auto",
@@ -265,6 +268,7 @@ class Ranker(FittedRanker):
         self.verbose = verbose
         self.engine_params = engine_params
 
+    @explaining_names("fit")
     def fit(
         self,
         X: Any,
@@ -553,8 +557,11 @@ def _fitted(init_model: Any) -> Ranker | None:
     if init_model is None:
         return None
     if not isinstance(init_model, Ranker | str | os.PathLike):
+        found, library = repr(init_model), library_of(init_model)
+        if library is not None:
+            found = f"a {type(init_model).__name__} of {library}. Give its scores as base_score"
         raise ValueError(
-            f"init_model must be a fitted Ranker or the path of a saved one; got {init_model!r}."
+            f"init_model must be a fitted Ranker or the path of a saved one; got {found}."
         )
     if not isinstance(init_model, Ranker):
         return Ranker.load(init_model)

@@ -56,8 +56,9 @@ class TrainingCommand(Command):
             raise typer.BadParameter(f"there is no option {unknown}; {remedy}") from None
 
     def _remedy(self, unknown: str) -> str:
-        """Say how to set the parameter of `Ranker` with this name; empty if there is none."""
+        """Say how to set the parameter of `Ranker` with this name or meaning; empty if none."""
         from rankwright import Ranker
+        from rankwright.training.other_names import meaning
 
         # A user who knows the library tries --n-estimators, for example, although the option is --trees.
         name = unknown.lstrip("-").replace("-", "_")
@@ -66,7 +67,7 @@ class TrainingCommand(Command):
                 return f"the parameter {name} is {option.opts[0]}."
         if name in Ranker().get_params():
             return f"parameters of Ranker are set by --set {name}=VALUE."
-        return ""
+        return meaning(name) or ""
 
 
 @contextmanager

@@ -239,16 +239,13 @@ def _parameters(config: Path | None, given: options.Given, settings: list[str]) 
 
 
 def _check_name(name: str, where: str) -> None:
-    import difflib
-
     from rankwright import Ranker
+    from rankwright.training.other_names import remedy
 
-    names = list(Ranker().get_params())
-    if name not in names:
-        hint = f"choose from {', '.join(names)}."
-        for near in difflib.get_close_matches(name, names, n=1):
-            hint = f"did you mean {near}?"
-        raise typer.BadParameter(f"{where} {name!r}, which is not a parameter of Ranker; {hint}")
+    if name not in Ranker().get_params():
+        raise typer.BadParameter(
+            f"{where} {name!r}, which is not a parameter of Ranker{remedy(name)}"
+        )
 
 
 def _click_options(table: Any) -> options.Given:

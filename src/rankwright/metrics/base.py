@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwright.kernels.exchange import Chain
 from rankwright.support.checks import is_whole
 from rankwright.support.notation import Notation, Term, check_label_name, short_repr, written
+from rankwright.support.other_libraries import check_other_name
 
 Floats = NDArray[np.floating[Any]]
 
@@ -21,7 +22,18 @@ _NOTATION = Notation(
 )
 _LARGEST_CUTOFF = 2**63 - 1  # kernels count no farther
 _LONG_QUERY = 1000  # positions that decide a property which must not depend on the data
-_SHORT_NAMES = {"p": "precision"}  # as users of trec_eval write it
+# Names of metrics in trec_eval, ir_measures and libraries for recommenders.
+_OTHER_NAMES = {
+    "p": "precision",
+    "r": "recall",
+    "ap": "map",
+    "map_cut": "map",
+    "rr": "mrr",
+    "recip_rank": "mrr",
+    "hit_rate": "success",
+    "hits": "success",
+    "ndcg_cut": "ndcg",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,6 +287,7 @@ def metric(text: str | Metric) -> Metric:
     """
     if isinstance(text, Metric):
         return text
+    check_other_name(str(text))
     terms = _NOTATION.read(str(text))
     if any(term.power != 0 for term in terms):
         _NOTATION.refuse(str(text), "it has a power of n")
@@ -286,9 +299,21 @@ def metric(text: str | Metric) -> Metric:
 
 def _of_term(term: Term) -> Metric:
     if term.name not in _NOTATION.known:
-        term = term._replace(name=_SHORT_NAMES.get(term.name, term.name))
+        term = _of_other_name(term)
     value: Metric = _NOTATION.create(term, at=term.cutoff, label=term.label)
     return value
+
+
+def _of_other_name(term: Term) -> Term:
+    """Return the term with the name and the cutoff that a metric of another tool has here."""
+    name, cutoff, options = term.name, term.cutoff, term.options
+    stem, _, digits = name.rpartition("_")
+    # trec_eval writes cutoffs as in P_10.
+    if cutoff is None and digits.isdigit() and {stem, _OTHER_NAMES.get(stem)} & {*_NOTATION.known}:
+        name, cutoff = stem, int(digits)
+    if name == "ndcg_cut":
+        options = {"gain": "linear"} | options  # trec_eval's gain is the label
+    return term._replace(name=_OTHER_NAMES.get(name, name), cutoff=cutoff, options=options)
 
 
 def metric_texts(texts: str | Metric | Sequence[str | Metric]) -> list[str | Metric]:

@@ -29,6 +29,7 @@ from rankwright.objectives.softmax import XENDCG, ListNet
 from rankwright.objectives.softrank import SoftRank
 from rankwright.objectives.stochastic import StochasticRank
 from rankwright.objectives.yeti import YetiLoss, YetiRank
+from rankwright.support.other_libraries import check_other_name
 
 # The objectives of the package, because users have not defined theirs yet.
 OBJECTIVES = known_objectives()
@@ -88,6 +89,7 @@ def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
         raise ValueError(
             f"an objective is a name such as 'yetiloss', or an Objective; got {text!r}."
         )
+    check_other_name(text)
     terms = NOTATION.read(text)
     if any(term.cutoff is not None for term in terms):
         NOTATION.refuse(text, "it has a cutoff, which belongs to the metric")

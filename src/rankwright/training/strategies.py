@@ -32,10 +32,12 @@ from rankwright.model import Model
 from rankwright.objectives import Objective
 from rankwright.support.interrupts import Interrupts
 from rankwright.support.locks import locked
+from rankwright.support.other_libraries import library_of
 from rankwright.support.reducer import ALONE, EXACT_ALONE, Reducer
 from rankwright.training.checkpoint import Checkpoint, fingerprint
 from rankwright.training.defaults import for_data
 from rankwright.training.loop import Boosting
+from rankwright.training.other_names import refuse_callback
 from rankwright.training.plan import AfterFolds, Members, Plan, Refit
 from rankwright.training.progress import Display, announcing_compilation
 from rankwright.training.result import describe_position_bias, model_of
@@ -165,6 +167,10 @@ class Pass(NamedTuple):
 def check_callbacks(callbacks: Any) -> None:
     """Raise ValueError unless callbacks are None or a list of functions."""
     functions = [] if callbacks is None else callbacks
+    for function in functions if isinstance(functions, list | tuple) else [functions]:
+        library = library_of(function)
+        if library is not None:
+            refuse_callback(function, library)
     if not isinstance(functions, list | tuple) or not all(map(callable, functions)):
         raise ValueError(
             f"callbacks must be a list of functions that take a Progress; got {callbacks!r}."

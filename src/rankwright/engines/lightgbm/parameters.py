@@ -133,7 +133,7 @@ RULES = ParameterRules(
     library="LightGBM",
     aliases=MAIN_NAMES,
     set_by_estimator={
-        **{theirs: f"the parameter {ours}= of the estimator" for ours, theirs in NAMES.items()},
+        **{theirs: f"{ours}=" for ours, theirs in NAMES.items()},
         **_SET_BY_ESTIMATOR,
     },
     refused=REFUSED,
