@@ -193,7 +193,7 @@ def test_files_of_other_libraries_are_named(peers: dict[str, Any], tmp_path: Pat
 def test_a_file_inside_a_saved_model_leads_to_its_folder(tmp_path: Path) -> None:
     ranker = rw.Ranker(n_estimators=2, min_child_samples=1, verbose=0, n_jobs=1)
     ranker.fit(X, LABELS, qid=QID).save(tmp_path / "m")
-    with pytest.raises(ValueError, match="part of a saved model; give the folder .*m"):
+    with pytest.raises(ValueError, match="is a part of a saved model; give the folder"):
         rw.load(tmp_path / "m/model.txt")
 
 
