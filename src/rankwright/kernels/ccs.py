@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import Chain, exchange_neighbours, value, walk
-from rankwright.kernels.jit import allocating, inlined, internal, jit, shared
+from rankwright.kernels.jit import ROW, allocating, inlined, internal, jit, shared
 from rankwright.kernels.ordering import first_at_most, longest_query, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_gaussian
 from rankwright.kernels.threads import stop_flag
@@ -177,16 +177,13 @@ def smoothed_ranking(
                 grad[start + order[i]] -= factor * jumps[i]
 
 
-_ROW = types.float64[::1]
-
-
 @shared(
     types.void(
         types.int64,
         types.int64,
         types.float64,
-        _ROW,
-        _ROW,
+        ROW,
+        ROW,
         typeof(SmoothingScratch.create(1)),
         typeof(stop_flag()),
     )

@@ -40,7 +40,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwright.kernels.jit import inlined, internal, shared
+from rankwright.kernels.jit import ROW, inlined, internal, shared
 
 
 class Chain(NamedTuple):
@@ -56,13 +56,8 @@ class Chain(NamedTuple):
     depth: int  # positions from this one on have no weight
 
 
-_ROW = types.float64[::1]
-
-
 @shared(
-    types.float64(
-        types.int64[::1], types.int64, types.boolean, _ROW, _ROW, _ROW, _ROW, types.float64
-    )
+    types.float64(types.int64[::1], types.int64, types.boolean, ROW, ROW, ROW, ROW, types.float64)
 )
 def value(
     order: Any, n: int, additive: bool, w: Any, g: Any, d: Any, e: Any, start: float
@@ -81,7 +76,7 @@ def value(
     return worth
 
 
-@shared(types.void(types.int64, _ROW, _ROW, types.float64, _ROW))
+@shared(types.void(types.int64, ROW, ROW, types.float64, ROW))
 def walk(n: int, d: Any, e: Any, start: float, state: Any) -> None:
     """Write the state before each position into ``state[:n]``; d and e by position."""
     state[0] = start
@@ -133,7 +128,7 @@ def swap_row(
     _chained_swap_row(i, low, high, w, g, d, e, state, delta)
 
 
-@shared(types.void(types.int64, types.int64, types.int64, _ROW, _ROW, _ROW, _ROW, _ROW, _ROW))
+@shared(types.void(types.int64, types.int64, types.int64, ROW, ROW, ROW, ROW, ROW, ROW))
 def _chained_swap_row(
     i: int, low: int, high: int, w: Any, g: Any, d: Any, e: Any, state: Any, delta: Any
 ) -> None:

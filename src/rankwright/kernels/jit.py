@@ -29,10 +29,9 @@ from typing import Any
 try:
     import llvmlite.binding
     import llvmlite.ir
-    from numba import config, njit
-    from numba.core import cgutils, event, sigutils
+    from numba import config, njit, types
+    from numba.core import event
     from numba.core.caching import FunctionCache, IndexDataCacheFile
-    from numba.core.typing.templates import signature as typing_signature
     from numba.extending import intrinsic, lower_builtin, register_jitable, type_callable
 except ImportError as error:
     # Numba refuses versions of NumPy that are newer than itself.
@@ -86,10 +85,12 @@ def intrinsic_or(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
 # By the address of its cell: the function, the cell and the types of the arguments.
 _CELLS: dict[int, tuple[Any, ctypes.c_void_p, Any]] = {}
 _BINDER = "rankwright.bind"
+ROW = types.float64[::1]
+INDICES = types.int64[::1]
 
 
 def shared(signature: Any, allocates: bool = False) -> Callable[[Any], Any]:
-    """Compile a function once, with this signature (text or a type), for all kernels that call it.
+    """Compile a function once, with this signature, for all kernels that call it.
 
     A function that creates arrays ``allocates``. Arguments of other types are converted if Numba can. Python calls the
     function as any other kernel.
@@ -100,11 +101,11 @@ def shared(signature: Any, allocates: bool = False) -> Callable[[Any], Any]:
         dispatcher = compiled(function)
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return dispatcher
-        arguments, result = sigutils.normalize_signature(signature)
-        name = f"rankwright.{function.__module__}.{function.__name__}{arguments}".replace(" ", "")
+        name = f"rankwright.{function.__module__}.{function.__name__}{signature.args}"
+        name = name.replace(" ", "")
         cell = ctypes.c_void_p()
         address = ctypes.addressof(cell)
-        _CELLS[address] = dispatcher, cell, arguments
+        _CELLS[address] = dispatcher, cell, signature.args
         llvmlite.binding.add_symbol(name, address)
 
         # Numba would link a dispatcher into the kernel, so kernels see a plain function that it is taught to call.
@@ -112,41 +113,48 @@ def shared(signature: Any, allocates: bool = False) -> Callable[[Any], Any]:
         def called(*values: Any) -> Any:
             return dispatcher(*values)
 
-        _teach_call(called, name, arguments, result)
+        _teach_call(called, name, signature)
         return called
 
     return decorate
 
 
-def _teach_call(called: Any, name: str, arguments: Any, result: Any) -> None:
+def _teach_call(called: Any, name: str, signature: Any) -> None:
     """Tell Numba the types of a shared function, and how a kernel calls it: through its cell."""
 
     @type_callable(called)
     def types_of_call(_: Any) -> Any:
         def find_types(*given: Any) -> Any:
-            return typing_signature(result, *arguments)
+            return signature
 
         find_types.pysig = inspect.signature(called)  # type: ignore[attr-defined]
         return find_types
 
-    @lower_builtin(called, *arguments)
+    @lower_builtin(called, *signature.args)
     def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
-        module, pointer = builder.module, cgutils.voidptr_t
+        module, pointer = builder.module, llvmlite.ir.IntType(8).as_pointer()
         cell = module.globals.get(name) or llvmlite.ir.GlobalVariable(module, pointer, name)
-        with cgutils.if_unlikely(builder, cgutils.is_null(builder, builder.load(cell))):
+
+        def if_empty() -> Any:
+            empty = builder.icmp_unsigned("==", builder.load(cell), pointer(None))
+            return builder.if_then(empty, likely=False)
+
+        with if_empty():
             binder_type = llvmlite.ir.FunctionType(llvmlite.ir.VoidType(), [pointer])
-            binder = cgutils.get_or_insert_function(module, binder_type, _BINDER)
+            binder = module.globals.get(_BINDER)
+            binder = binder or llvmlite.ir.Function(module, binder_type, _BINDER)
             builder.call(binder, [builder.bitcast(cell, pointer)])
-            with cgutils.if_unlikely(builder, cgutils.is_null(builder, builder.load(cell))):
+            with if_empty():
                 reason = (f"{called.__name__} could not be compiled; the reason is printed above.",)
                 context.call_conv.return_user_exc(builder, RuntimeError, reason)
-        form = context.call_conv.get_function_type(result, arguments)
+        convention, result = context.call_conv, signature.return_type
+        form = convention.get_function_type(result, signature.args)
         function = builder.bitcast(builder.load(cell), form.as_pointer())
-        status, returned = context.call_conv.call_function(
-            builder, function, result, arguments, values
+        status, returned = convention.call_function(
+            builder, function, result, signature.args, values
         )
-        with cgutils.if_unlikely(builder, status.is_error):
-            context.call_conv.return_status_propagate(builder, status)
+        with builder.if_then(status.is_error, likely=False):
+            convention.return_status_propagate(builder, status)
         return returned
 
 

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from rankwright.kernels.jit import internal, jit, shared
@@ -309,7 +310,7 @@ def _next_line(text: NDArray[np.uint8], pos: int) -> int:
     return pos + 1
 
 
-@shared("boolean(int32[::1], int64, int64)", allocates=True)
+@shared(types.boolean(types.int32[::1], types.int64, types.int64), allocates=True)
 def _has_duplicate(columns: NDArray[np.int32], start: int, stop: int) -> bool:
     """Whether a column occurs twice; np.sort would take two seconds to compile."""
     order = np.arange(start, stop)

@@ -295,7 +295,7 @@ def _exchanges_apart(apart: int, rows: int, w: Any, g: Any, delta: Any) -> None:
         delta[i] = (w[i] - w[j]) * (g[j] - g[i])
 
 
-@shared("void(int64, int64, " + ", ".join(10 * ["float64[::1]"]) + ")")
+@shared(types.void(types.int64, types.int64, *(10 * [ROW])))
 def _chained_exchanges_apart(
     apart: int,
     rows: int,
@@ -331,7 +331,7 @@ def _lengthen_passages(last: int, rows: int, w: Any, g: Any, d: Any, e: Any, pas
         through[i] *= d[j]
 
 
-@shared("void(int64, int64, float64[::1], float64[::1])")
+@shared(types.void(types.int64, types.int64, ROW, ROW))
 def _wide_chances(apart: int, rows: int, score: Any, chance: Any) -> None:
     """Write the chance that i + apart beats i, i < rows, if odds would underflow."""
     for i in range(rows):

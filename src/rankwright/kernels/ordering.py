@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import types
 
-from rankwright.kernels.jit import either, internal, jit, shared
+from rankwright.kernels.jit import INDICES, ROW, either, internal, jit, shared
 
 # Up to this many documents, comparing each with all, several at a time, beats sorting by digits.
 _SMALL = 64
@@ -23,7 +24,7 @@ def sort_scratch(longest: int) -> Any:
     return np.empty(2 * longest + _DIGIT_VALUES, np.uint64)
 
 
-@shared("void(float64[::1], int64, int64[::1], uint64[::1])")
+@shared(types.void(ROW, types.int64, INDICES, types.uint64[::1]))
 def sort_descending(score: Any, n: int, order: Any, scratch: Any) -> None:
     """Write into ``order[:n]`` the documents by descending score, equal scores by index.
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from numba import types
 from numpy.typing import NDArray
 
-from rankwright.kernels.jit import inlined, shared
+from rankwright.kernels.jit import INDICES, ROW, inlined, shared
 
 NO_NOISE = -1
 TILE = 1024  # positions that are paired at a time, because their arrays then stay in the cache
@@ -76,8 +76,6 @@ class PairRow(NamedTuple):
     hess: NDArray[Any]
 
 
-ROW = types.float64[::1]
-INDICES = types.int64[::1]
 BETWEEN = types.float64[:, ::1]
 
 

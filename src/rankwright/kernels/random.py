@@ -12,10 +12,11 @@ from enum import IntEnum, unique
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import log_positive, turn
-from rankwright.kernels.jit import allocating, inlined, shared
+from rankwright.kernels.jit import ROW, allocating, inlined, shared
 
 LOGISTIC, GAUSSIAN, GUMBEL, UNIFORM = range(4)
 
@@ -66,7 +67,7 @@ def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, A
     return c0, c1, c2, c3
 
 
-@shared("void(float64[::1], int64, uint64, uint64, int64)")
+@shared(types.void(ROW, types.int64, types.uint64, types.uint64, types.int64))
 def fill_uniform(out: Any, n: int, stream: Any, query_key: Any, draw: int) -> None:
     """Fill ``out`` with ``n`` uniforms strictly between 0 and 1.
 
@@ -87,7 +88,7 @@ def fill_uniform(out: Any, n: int, stream: Any, query_key: Any, draw: int) -> No
         ) * 2.0**-52
 
 
-@shared("void(float64[::1], int64, int64, uint64, uint64, int64)")
+@shared(types.void(ROW, types.int64, types.int64, types.uint64, types.uint64, types.int64))
 def fill_noise(out: Any, n: int, kind: int, stream: Any, query_key: Any, draw: int) -> None:
     """Fill ``out`` with ``n`` draws of a standard distribution (LOGISTIC ... UNIFORM); room as above."""
     fill_uniform(out, n, stream, query_key, draw)
@@ -100,26 +101,26 @@ def fill_noise(out: Any, n: int, kind: int, stream: Any, query_key: Any, draw: i
         _make_gaussian(out, even)
 
 
-@shared("void(float64[::1], uint64)")
+@shared(types.void(ROW, types.uint64))
 def _make_logistic(u: Any, n: Any) -> None:
     for a in range(n):
         u[a] = log_positive(u[a] / (1.0 - u[a]))
 
 
-@shared("void(float64[::1], uint64)")
+@shared(types.void(ROW, types.uint64))
 def _make_gumbel(u: Any, n: Any) -> None:
     for a in range(n):
         u[a] = -log_positive(-log_positive(u[a]))
 
 
-@shared("void(float64[::1], int64, uint64, uint64, int64)")
+@shared(types.void(ROW, types.int64, types.uint64, types.uint64, types.int64))
 def fill_gaussian(out: Any, n: int, stream: Any, query_key: Any, draw: int) -> None:
     """Fill ``out`` with ``n`` standard normal draws; room as above."""
     fill_uniform(out, n, stream, query_key, draw)
     _make_gaussian(out, np.uint64(n + n % 2))
 
 
-@shared("void(float64[::1], uint64)")
+@shared(types.void(ROW, types.uint64))
 def _make_gaussian(u: Any, n: Any) -> None:
     """Box and Muller: a radius and an angle give two normal draws."""
     for a in range(np.uint64(0), n, np.uint64(2)):

@@ -297,7 +297,7 @@ def _pair_row(
             curv[j] = abs(weight) * p * (1.0 - p)
 
 
-@shared("void(float64, int64, int64, float64, float64[::1], float64[::1], float64[::1])")
+@shared(types.void(types.float64, types.int64, types.int64, types.float64, ROW, ROW, ROW))
 def _wide_pushes(
     z_i: float, low: int, high: int, sigma: float, z: Any, push: Any, curv: Any
 ) -> None:

@@ -7,22 +7,20 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from rankwright.kernels.jit import allocating, shared
-
-_ROW = types.float64[::1]
+from rankwright.kernels.jit import ROW, allocating, shared
 
 
 @shared(
     types.float64(
         types.int64[::1],
-        _ROW,
+        ROW,
         types.int64,
         types.int64,
         types.boolean,
-        _ROW,
-        _ROW,
-        _ROW,
-        _ROW,
+        ROW,
+        ROW,
+        ROW,
+        ROW,
         types.float64,
         types.uint8[::1],
     ),
