@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative
 from rankwright.kernels.exchange import swap_change, walk
-from rankwright.kernels.jit import internal, jit, shared
+from rankwright.kernels.jit import INDICES, ROW, internal, jit, shared
 from rankwright.kernels.ordering import sort_descending, sort_scratch
 from rankwright.kernels.pairs import (
     BETWEEN,
-    INDICES,
     NO_NOISE,
-    ROW,
     TILE,
     WIDE,
     PairRow,

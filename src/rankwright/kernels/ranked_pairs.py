@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import swap_row, walk
-from rankwright.kernels.jit import inlined, jit, shared
+from rankwright.kernels.jit import INDICES, ROW, inlined, jit, shared
 from rankwright.kernels.ordering import shell_sort, sort_descending, sort_scratch
 from rankwright.kernels.pairs import (
     BETWEEN,
-    INDICES,
-    ROW,
     TILE,
     WIDE,
     PairRow,
