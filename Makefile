@@ -9,11 +9,11 @@ STAMP := $(VENV)/.installed
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml lab/pyproject.toml
+$(STAMP): pyproject.toml lab/pyproject.toml scorer/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("rankwright needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev]' --editable lab
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev]' --editable lab --editable scorer
 	touch $(STAMP)
 
 demo: setup
@@ -35,10 +35,11 @@ docs: setup
 oldest: setup
 	$(BIN)/python tools/oldest_versions.py --core build/oldest
 
-# The wheel and the source distribution, as they are released.
+# The wheels and the source distributions, as they are released.
 package: setup
 	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/python -m build --outdir dist scorer
 	$(BIN)/python -m twine check --strict dist/*
 
 clean:
