@@ -1,4 +1,5 @@
 from . import metrics as metrics
+from . import mlflow as mlflow
 from . import objectives as objectives
 from .charts.evaluations import plot_comparison as plot_comparison
 from .charts.evaluations import plot_learning_curve as plot_learning_curve
