@@ -412,12 +412,6 @@ def test_data_without_columns_to_compare_is_refused() -> None:
     pairs = RankingData(np.eye(4), None, group=[4], pairs=[[0, 1], [1, 2]])
     with pytest.raises(ValueError, match="start learns from labels"):
         started(pairs)
-    name, other = TRAIN.feature_names[:2]
-    with pytest.raises(
-        ValueError, match=f"start would compare the column {name!r}, and only trees"
-    ):
-        started(monotone={name: 1})
-    assert quick(start={"columns": [other]}, monotone={name: 1}).fit(TRAIN).linear_ is not None
     with pytest.raises(ValueError, match="start cannot be used with position"):
         quick(start="linear").fit(TRAIN, position=np.ones(TRAIN.n_rows, dtype=int))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear, nnls
 
 import rankwright as rw
 from rankwright import Ranker, RankingData
@@ -18,6 +18,7 @@ from rankwright.engines import ENGINES
 from rankwright.kernels.cholesky import solve_positive
 from rankwright.kernels.ordered import solve_ordered
 from rankwright.training import monotone
+from rankwright.training.linear import signed_solution
 from rankwright.training.monotone import leaf_order
 from small import quick
 from test_engine_contract import score_by_walking
@@ -66,6 +67,34 @@ def wrong_moves(fitted: Any, data: RankingData = DATA, signs: dict[str, int] = S
     return wrong
 
 
+def test_coefficients_of_a_linear_start_keep_the_signs() -> None:
+    """Signs against the data set coefficients to 0; the others are those of bounded least squares."""
+    free = ranker(start="linear").fit(DATA).linear_
+    wrong = {"a": -1, "b": 1}
+    names = np.array(free.features.sources)
+    by_name = dict(zip(free.features.names, free.coefficients.tolist(), strict=True))
+    assert sum(wrong[name] * by_name[f"{name} [{k}]"] < 0 for name in wrong for k in ("rank", "z"))
+    held = ranker(start="linear", monotone=wrong).fit(DATA).linear_
+    for name, sign in wrong.items():
+        kinds = np.array(["[missing]" in feature for feature in held.features.names])
+        assert (sign * held.coefficients[(names == name) & ~kinds] >= 0).all()
+    system = np.array([[2.0, 1.0], [1.0, 2.0]])
+    found = signed_solution(system, np.array([1.0, -1.0]), 0.0, np.array([1.0, 1.0]))
+    assert found.tolist() == [0.5, 0.0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_signed_system_issigned_solution_as_bounded_least_squares(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(1, 20))
+    factor = draw.normal(size=(n + 5, n))
+    target, signs = draw.normal(size=n + 5), draw.integers(-1, 2, n).astype(float)
+    found = signed_solution(factor.T @ factor, factor.T @ target, 0.0, signs)
+    low, high = np.where(signs > 0, 0, -np.inf), np.where(signs < 0, 0, np.inf)
+    expected = lsq_linear(factor, target, (low, high), method="bvls").x
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
 # The quadratic program
 
 
@@ -82,7 +111,7 @@ def random_program(seed: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_the_program_is_solved_as_least_squares_of_its_dual(seed: int) -> None:
+def test_the_program_issigned_solution_as_least_squares_of_its_dual(seed: int) -> None:
     system, right, below, above = random_program(seed)
     found = solve_ordered(system, right, below, above)
     # With A = L L', the multipliers are the non-negative least squares of L^-1 C' m = -L^-1 b.
@@ -176,6 +205,7 @@ def test_the_order_of_leaves_is_that_of_documents_that_move(engine: str) -> None
         {"langevin": {"shrink_rate": 0.5}, "leaf_values": "full"},
         {"members": 2},
         {"early_stopping": "cv", "early_stopping_rounds": 3},
+        {"start": "linear-global"},
     ],
     ids=str,
 )
@@ -190,7 +220,9 @@ def test_without_constraints_the_same_probes_find_wrong_moves(engine: str) -> No
     assert wrong_moves(ranker(engine=engine).fit(DATA)) > 1000
 
 
-def test_solved_leaves_without_their_order_break_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+def testsigned_solution_leaves_without_their_order_break_the_law(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("rankwright.training.loop.solver", lambda *_: solve_positive)
     assert wrong_moves(ranker(monotone=SIGNS).fit(DATA)) > 0
 
@@ -240,10 +272,18 @@ def test_streamed_resumed_refitted_and_with_position_bias(engine: str, tmp_path:
     assert wrong_moves(refitted, data) == 0
 
 
-@pytest.mark.parametrize("kind", ["rank", "z", "gap", "share", "mean", "max", "rrf"])
+WITHIN_QUERY: list[dict[str, Any]] = [
+    {"within_query": {"a": kind, "b": kind}}
+    for kind in ("rank", "z", "gap", "share", "mean", "max", "rrf")
+]
+
+
+@pytest.mark.parametrize("options", [*WITHIN_QUERY, {"start": "linear"}], ids=str)
 @pytest.mark.parametrize("engine", list(ENGINES))
-def test_features_within_the_query_keep_the_law_for_the_document(engine: str, kind: str) -> None:
-    fitted = ranker(engine=engine, monotone=SIGNS, within_query={"a": kind, "b": kind}).fit(DATA)
+def test_comparisons_within_the_query_keep_the_law_for_the_document(
+    engine: str, options: dict[str, Any]
+) -> None:
+    fitted = ranker(engine=engine, monotone=SIGNS, **options).fit(DATA)
     draw = np.random.default_rng(7)
     for name, sign in SIGNS.items():
         column = DATA.feature_names.index(name)

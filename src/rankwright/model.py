@@ -23,6 +23,7 @@ from rankwright.data.within_query import Recipe, stored_recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.kernels.threads import available_threads
+from rankwright.kernels.tree_arrays import TreeArrays
 from rankwright.persistence import has_model, read_model, write_model
 from rankwright.support.checks import ArgumentError
 from rankwright.support.files import PathLike, is_path
@@ -47,27 +48,36 @@ class Prepared(NamedTuple):
     """Rows of the matrix for the trees, and the scores that they start from.
 
     These are the base scores and the scores of the linear start, each None without. The linear start
-    may be given by column [rows, columns].
+    may be given by column [rows, columns]. If exports write it as trees, ``as_trees``, it is the first
+    term of the sum of the trees.
     """
 
     matrix: Any
     base: Floats | None
     linear: Floats | None = None
+    as_trees: bool = False
 
     def take(self, rows: Any) -> Prepared:
         """Return some of the rows."""
         starts = [None if scores is None else scores[rows] for scores in (self.base, self.linear)]
-        return Prepared(self.matrix[rows], *starts)
+        return Prepared(self.matrix[rows], *starts, self.as_trees)
 
     def start(self) -> Floats | None:
-        """Return the score of each row without the trees; None for 0."""
-        if self.linear is None:
+        """Return the score of each row without the sum of the trees; None for 0."""
+        if self.linear is None or self.as_trees:
             return self.base
-        linear = self.linear
-        if linear.ndim == 2:
-            # The parts of the columns add up exactly, so the order of the sum does not matter.
-            linear = linear.sum(axis=1)
-        return linear if self.base is None else self.base + linear
+        return self._linear_scores() if self.base is None else self.base + self._linear_scores()
+
+    def first_trees(self) -> Floats | None:
+        """Return the sum that the trees are added to; None for 0."""
+        if self.linear is None or not self.as_trees:
+            return None
+        return self._linear_scores()
+
+    def _linear_scores(self) -> Floats:
+        # The parts of the columns add up exactly, so the order of the sum does not matter.
+        linear: Any = self.linear
+        return np.asarray(linear.sum(axis=1) if linear.ndim == 2 else linear)
 
 
 class Model:
@@ -130,7 +140,7 @@ class Model:
     @property
     def needs_queries(self) -> bool:
         """Whether the score of a document depends on the other documents of its query."""
-        return bool(self.recipe or self.starts)
+        return bool(self.recipe) or any(start.features.within_query for start in self.starts)
 
     @property
     def comparison(self) -> str:
@@ -163,6 +173,18 @@ class Model:
     def n_trees(self) -> int:
         """Number of trees."""
         return self.forest.n_trees
+
+    def scoring_trees(self) -> list[TreeArrays]:
+        """Return all trees that a score is the sum of, also those of a start on single documents."""
+        first = [] if self.linear is None else self.linear.trees()
+        return [*first, *self.forest.trees()]
+
+    def sum_of_trees(self, matrix: Any) -> Floats:
+        """Return the sum of the `scoring_trees` for each row."""
+        first = None
+        if self.linear is not None and not self.linear.features.within_query:
+            first = self.linear.scores(matrix, None)
+        return self.forest.predict(matrix, initial=first)
 
     def predict(
         self,
@@ -226,8 +248,9 @@ class Model:
 
     def scores(self, rows: Prepared, *, threads: int = 1) -> Floats:
         """Add the trees to the score that each row starts from."""
-        scores, start = self.forest.predict(rows.matrix, threads=threads), rows.start()
-        return scores if start is None else start + scores
+        sums = self.forest.predict(rows.matrix, threads=threads, initial=rows.first_trees())
+        start = rows.start()
+        return sums if start is None else start + sums
 
     def contributions(self, rows: Prepared, *, threads: int = 1) -> Floats:
         """Return the parts of the score of each row [rows, score_parts + 1].
@@ -289,7 +312,8 @@ class Model:
         for block in blocks_of(files, self.columns, False, show or silent).blocks("scores"):
             start = column if column is None else block.fields.get(column, column)
             base = self.base_of(None, block.X, start, block.rows)
-            scores = self.scores(Prepared(block.X, base), threads=n_threads)
+            rows = self._prepared(block.X, base, None, threads=n_threads)
+            scores = self.scores(rows, threads=n_threads)
             yield scores[np.argsort(block.rows)]
 
     def _scores_of_files(self, path: Any, qid: Any, base_score: Any, threads: int) -> Floats:
@@ -422,15 +446,16 @@ class Model:
         [30, 10, 20]
         """
         matrix = self._given(features, [base_score] if isinstance(base_score, str) else [])
-        base, linear = self.base_of(features, matrix, base_score), None
-        if self.linear is not None:
-            query = Queries.of(matrix.shape[0], None, [matrix.shape[0]])
-            linear = self.linear.scores(matrix, query, available_threads(threads))
+        query = Queries.of(matrix.shape[0], None, [matrix.shape[0]])
+        rows = self._prepared(
+            matrix, self.base_of(features, matrix, base_score), query, threads=threads
+        )
         if self.recipe:
             matrix = self.recipe.extended(
                 matrix, self.columns.feature_names, np.array([0, matrix.shape[0]]), threads=threads
             )
-        scores = self.scores(Prepared(matrix, base, linear), threads=available_threads(threads))
+            rows = rows._replace(matrix=matrix)
+        scores = self.scores(rows, threads=available_threads(threads))
         if len(ids) != len(scores):
             raise ValueError(
                 f"ids has {len(ids)} entries for {len(scores)} rows of features; give one per row."
@@ -506,14 +531,14 @@ class Model:
         """
         n_threads = available_threads(threads)
         rows = self.prepare(X, qid, group, base_score, threads=n_threads)
-        matrix, scores = rows.matrix, rows.start()
-        if scores is None:
-            scores = np.zeros(matrix.shape[0])
+        start, sums = rows.start(), rows.first_trees()
         # Each stage adds its own trees only, so all stages together cost a single prediction.
-        for start in range(0, self.n_trees, every):
-            stop = min(start + every, self.n_trees)
-            scores = scores + self.forest.predict(matrix, threads=n_threads, start=start, stop=stop)
-            yield scores
+        for tree in range(0, self.n_trees, every):
+            stop = min(tree + every, self.n_trees)
+            sums = self.forest.predict(
+                rows.matrix, threads=n_threads, start=tree, stop=stop, initial=sums
+            )
+            yield sums if start is None else start + sums
 
     def importances(self) -> Floats:
         """Total gain of the splits on each column, as shares of 1."""
@@ -527,8 +552,8 @@ class Model:
     def used_columns(self) -> NDArray[np.bool_]:
         """Return for each column of the data whether a tree uses it.
 
-        A column counts as used if a feature within the query made from it is used, or if it holds
-        the base scores.
+        A column counts as used if a feature within the query made from it is used, if the linear
+        start has it, or if it holds the base scores.
         """
         is_split = self.forest.importances("split") > 0
         used = is_split[: len(self.columns.feature_names)].copy()
@@ -536,6 +561,8 @@ class Model:
         for column, features in zip(columns.tolist(), targets, strict=True):
             # A negative number stands for a kind of feature that the recipe does not have.
             used[column] |= is_split[features[features >= 0]].any()
+        for start in self.starts:
+            used[list(start.features.places)] = True
         if self.base_score in self.columns.feature_names:
             used[self.columns.feature_names.index(self.base_score)] = True
         return np.asarray(used, dtype=np.bool_)
@@ -556,15 +583,28 @@ class Model:
         """
         leave_out = [base_score] if isinstance(base_score, str) else []
         matrix, queries = self._encode(X, qid, group, leave_out, threads)
-        base, linear = self.base_of(X, matrix, base_score), None
-        if self.linear is not None and queries is not None:
-            n_threads = available_threads(threads)
-            if by_column:
-                n_columns = len(self.columns.feature_names)
-                linear = self.linear.contributions(matrix, queries, n_columns, n_threads)
-            else:
-                linear = self.linear.scores(matrix, queries, n_threads)
-        return Prepared(matrix, base, linear)
+        base = self.base_of(X, matrix, base_score)
+        return self._prepared(matrix, base, queries, by_column=by_column, threads=threads)
+
+    def _prepared(
+        self,
+        matrix: Any,
+        base: Floats | None,
+        queries: Queries | None,
+        *,
+        by_column: bool = False,
+        threads: int | None = None,
+    ) -> Prepared:
+        """Add the scores of the linear start to rows as the trees see them."""
+        if self.linear is None:
+            return Prepared(matrix, base)
+        n_threads = available_threads(threads)
+        if by_column:
+            n_columns = len(self.columns.feature_names)
+            linear = self.linear.contributions(matrix, queries, n_columns, n_threads)
+        else:
+            linear = self.linear.scores(matrix, queries, n_threads)
+        return Prepared(matrix, base, linear, not self.linear.features.within_query)
 
     def base_of(
         self, X: Any, matrix: Any, base_score: Any = None, numbers: Any = None

@@ -64,7 +64,8 @@ class Ranker(FittedRanker):
     start
         The scores that boosting starts from: None for 0, or ``"linear"`` for a linear ranker on rank and z of every
         column of numbers within the query (docs/linear-start.md). ``{"columns": ["bm25", "age"]}`` chooses columns. The
-        model then scores all documents of a query together, so ``predict`` needs ``qid``.
+        model then scores all documents of a query together, so ``predict`` needs ``qid``. ``"linear-global"`` is a
+        linear ranker on quantiles of the columns, which scores documents one by one and can be exported.
     preset
         ``"best"``: all that is known to help when whole queries are scored and time is not short: ``start="linear"``,
         ``within_query="rank"``, ``members=4`` and, with an ``eval_set``, ``early_stopping_rounds=100`` and

@@ -185,7 +185,10 @@ RANKER_OPTIONS: dict[str, Any] = {
     ],
     "start": Annotated[
         str | None,
-        Option(metavar="START", help="Scores to start from: linear for a linear ranker [0]."),
+        Option(
+            metavar="START",
+            help="Scores to start from: of a linear ranker, linear or linear-global [0].",
+        ),
     ],
     "preset": Annotated[
         Literal["best"] | None,

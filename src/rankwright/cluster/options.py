@@ -45,6 +45,11 @@ def check_on_cluster(given: Mapping[str, Any], X: Any) -> None:
         asked.append("pairs")
     if asked:
         raise ValueError(f"{asked[0]} cannot be used with cluster=; leave out one of the two.")
+    if given.get("start") == "linear-global":
+        raise ValueError(
+            "start='linear-global' takes its quantiles from a single machine; use start='linear' with "
+            "cluster=."
+        )
     if is_on_disk(getattr(X, "X", None)):
         raise ValueError(
             "X is streamed from files, which workers read themselves; give fit their path instead."

@@ -111,9 +111,15 @@ class Forest(Protocol):
         """Number of columns."""
 
     def predict(
-        self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None
+        self,
+        X: Any,
+        *,
+        threads: int = 1,
+        start: int = 0,
+        stop: int | None = None,
+        initial: Floats | None = None,
     ) -> Floats:
-        """Sum the trees [start, stop) for each row of a matrix, dense or sparse."""
+        """Add the trees [start, stop) to an initial score of each row of a matrix, 0 by default."""
 
     def contributions(self, X: Any, *, threads: int = 1) -> Floats:
         """Exact SHAP values [rows, columns + 1], the last column the expected value."""

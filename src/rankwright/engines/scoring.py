@@ -50,10 +50,19 @@ class PackedForest(ABC):
         return pack(self.trees(), self.n_features)
 
     def predict(
-        self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None
+        self,
+        X: Any,
+        *,
+        threads: int = 1,
+        start: int = 0,
+        stop: int | None = None,
+        initial: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
-        """Sum the trees [start, stop) for each row."""
-        return score(self.packed, X, start, self.n_trees if stop is None else stop, threads)
+        """Add the trees [start, stop) to an initial score of each row, 0 by default."""
+        out = np.zeros(X.shape[0]) if initial is None else initial.copy()
+        last = self.n_trees if stop is None else stop
+        add_scores(self.packed, X, start, last, threads, out)
+        return out
 
     def contributions(self, X: Any, *, threads: int = 1) -> NDArray[np.float64]:
         """Exact SHAP values [rows, columns + 1], the last column the expected value."""
@@ -92,15 +101,16 @@ class PackedForest(ABC):
         return sums
 
 
-def score(trees: PackedTrees, X: Any, start: int, stop: int, threads: int) -> NDArray[np.float64]:
-    """Sum the trees [start, stop) for each row; the same bits for any number of threads."""
+def add_scores(
+    trees: PackedTrees, X: Any, start: int, stop: int, threads: int, out: NDArray[np.float64]
+) -> None:
+    """Add the trees [start, stop) to the score of each row; the same bits for any number of threads."""
     from rankwright.kernels.trees import score_rows
 
-    out = np.zeros(X.shape[0])
     if is_sparse(X):
         for rows, block in dense_blocks(X, _ROWS_AT_ONCE):
-            out[rows] = score(trees, block, start, stop, threads)
-        return out
+            add_scores(trees, block, start, stop, threads, out[rows])
+        return
     n_threads = min(threads, 1 + len(out) * (stop - start) // _VISITS_PER_THREAD)
     dense = np.ascontiguousarray(X)
     if dense.dtype not in (np.float32, np.float64):
@@ -108,4 +118,3 @@ def score(trees: PackedTrees, X: Any, start: int, stop: int, threads: int) -> ND
     if len(out):
         scoring = partial(score_rows, X=dense, trees=trees, first=start, last=stop, out=out)
         run_ranges(scoring, equal_ranges(len(out), n_threads))
-    return out

@@ -127,7 +127,7 @@ def to_booster(model: Model) -> Any:
     engine = load_engine(model.manifest["engine"]["name"])
     # The engine's own form is one of the targets, with the names of the columns.
     written = load_target(engine.name).write(
-        list(model.forest.trees()), model.feature_names, export_options(model)
+        model.scoring_trees(), model.feature_names, export_options(model)
     )
     return engine.booster(written.content)
 
@@ -166,7 +166,7 @@ def export_options(
         model.columns.categories,
         model.recipe,
         model.base_score,
-        model.linear,
+        model.linear if model.needs_queries else None,
     )
 
 
@@ -185,7 +185,7 @@ def write_export(
     file = Path(path)
     if file.is_dir():
         file /= target.file_name
-    exported = target.write(list(model.forest.trees()), model.feature_names, options)
+    exported = target.write(model.scoring_trees(), model.feature_names, options)
     write_together({file: exported.content})
     notes = list(exported.notes)
     if model.base_score is not None and not target.adds_base_score:

@@ -144,7 +144,7 @@ class _Comparison:
     ) -> None:
         self._content, self._model, self._target, self._options = content, model, target, options
         self._precision = self._read(lambda: target.precision(content, options))
-        self._trees = list(model.forest.trees())
+        self._trees = model.scoring_trees()
         # A forest of the absolute leaf values gives a bound of the rounding of each row's sum.
         sizes = [tree._replace(value=np.abs(tree.value)) for tree in self._trees]
         self._sizes = pack(sizes, model.forest.n_features)
@@ -175,7 +175,7 @@ class _Comparison:
         if self._precision.single_features:
             values = single(values).astype(np.float64)
         # The model sees the rounded features too: only the file is compared, not the rounding.
-        expected = self._model.forest.predict(values)
+        expected = self._model.sum_of_trees(values)
         names = self._model.feature_names
         scores = self._read(lambda: self._target.score(self._content, values, names, self._options))
         rounding = self._rounding(values)

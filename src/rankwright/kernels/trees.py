@@ -74,7 +74,7 @@ def _leaf(row: int, node: int, X: Any, trees: PackedTrees) -> int:
 def score_rows(
     start: int, stop: int, X: Any, trees: PackedTrees, first: int, last: int, out: Any
 ) -> None:
-    """Sum the trees [first, last) for the rows [start, stop), each sum in the order of the trees."""
+    """Add the trees [first, last) to ``out`` for the rows [start, stop), in the order of the trees."""
     sets = trees.leaf_sets
     columns = np.empty((len(sets.columns), min(_ROWS_AT_ONCE, stop - start)))
     leaves = np.empty(columns.shape[1], np.uint64)
@@ -85,8 +85,6 @@ def score_rows(
             column = np.uint64(sets.columns[c])
             for i in range(n):
                 columns[c, i] = X[row + i, column]
-        for i in range(n):
-            out[row + i] = 0.0
         for tree in range(first, last):
             if sets.whole[tree]:
                 _exclude_leaves(low, n, tree, X, trees, columns, leaves)

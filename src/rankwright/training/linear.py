@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.data.bins import Bins, RowSample
 from rankwright.data.columns import shown
 from rankwright.data.dataset import RankingData
-from rankwright.data.matrices import dense_blocks
+from rankwright.data.matrices import as_dense, dense_blocks
 from rankwright.kernels.cholesky import solve_positive
 from rankwright.kernels.random import Stream, stream_of, uniform_by_key
-from rankwright.linear_start import LinearFeatures, LinearStart
+from rankwright.linear_start import LinearFeatures, LinearStart, QuantileFeatures, rounded
 from rankwright.objectives import objective
 from rankwright.objectives.bound import BoundObjective
 from rankwright.support.checks import ArgumentError
@@ -49,18 +50,24 @@ _MANY_MISSING = 0.05
 # The curvature between all features has to fit in memory.
 _MOST_COLUMNS = 1000
 _EXACT_BITS = 51
+_GLOBAL = "linear-global"
+_NAMES = ("linear", _GLOBAL)
+# Steps of a column that is transformed by itself alone.
+_STEPS = 32
+# A gradient that is this share of the largest is rounding.
+_TOLERANCE = 1e-12
 
 
 def check_start(name: str, option: Any) -> None:
     """Raise ArgumentError unless the option ``start`` can be used with some data."""
-    if option is None or option == "linear":
+    if option is None or (isinstance(option, str) and option in _NAMES):
         return
     columns = option.get("columns") if isinstance(option, Mapping) else None
     named = isinstance(columns, list | tuple) and all(isinstance(item, str) for item in columns)
     if not named or not columns or set(option) != {"columns"}:
         raise ArgumentError(
             name,
-            "must be None, 'linear', or a dict with names of columns, for example "
+            "must be None, 'linear', 'linear-global', or a dict with names of columns, for example "
             f"{{'columns': ['bm25', 'age']}}; got {option!r}.",
         )
 
@@ -76,7 +83,7 @@ def start_columns(option: Any, data: RankingData) -> tuple[str, ...]:
     """
     names = data.feature_names[: len(data.feature_names) - data.n_derived]
     numeric = tuple(name for name in names if name not in data.categories)
-    if option != "linear":
+    if option not in _NAMES:
         for name in option["columns"]:
             if name not in numeric:
                 raise ArgumentError(
@@ -115,14 +122,15 @@ def fit_linear(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Line
     sizes = reducer.sum(np.array([float(train.n_rows), float(train.n_queries)]))
     n_rows, n_queries = map(int, sizes)
     columns = start_columns(plan.start, train)
-    bound = sorted(set(columns) & set(plan.monotone))
-    if bound:
-        raise ArgumentError(
-            "start",
-            f"would compare the column {bound[0]!r}, and only trees keep its monotone constraint; name "
-            "the other columns, as in start={'columns': ['bm25', 'age']}.",
-        )
     features = _features(columns, train, n_rows, reducer)
+    if plan.start == _GLOBAL:
+        features = _quantiles(features, train, plan.threads)
+    # Missing values are neither more nor less than a number, so flags of them have no sign.
+    signs = np.zeros(len(features.names))
+    for number, name in enumerate(columns):
+        signs[number : len(columns) * len(features.kinds) : len(columns)] = plan.monotone.get(
+            name, 0
+        )
     systems = _systems(plan, features, train, n_rows, reducer)
     total = _Systems(*(part.sum(axis=0) for part in systems))
     n_features = len(features.names)
@@ -132,7 +140,7 @@ def fit_linear(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Line
         bent, straight = 0.0, 0.0
         for fold in range(_FOLDS):
             rest = total.curvature - systems.curvature[fold]
-            found = _solved(rest, total.right - systems.right[fold], ridge * level)
+            found = signed_solution(rest, total.right - systems.right[fold], ridge * level, signs)
             terms = systems.loss(fold, found)
             bent, straight = bent + terms[0], straight + terms[1]
         # Held-out queries decide about the ridge, and about how much of the ranker is kept. With
@@ -143,7 +151,7 @@ def fit_linear(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Line
                 best = (loss, ridge, share)
     _, ridge, share = best
     share *= min(1.0, n_queries / _ENOUGH_QUERIES)
-    found = share * _solved(total.curvature, total.right, ridge * level)
+    found = share * signed_solution(total.curvature, total.right, ridge * level, signs)
     # All machines take the solution of the first.
     return LinearStart.of(features, reducer.first(found), ridge, share)
 
@@ -152,12 +160,42 @@ def _features(
     columns: tuple[str, ...], train: RankingData, n_rows: int, reducer: Reducer
 ) -> LinearFeatures:
     """Return the features; columns with many missing values have one for them."""
-    features = LinearFeatures.of(columns, (), train.feature_names)
+    places = tuple(train.feature_names.index(name) for name in columns)
+    features = LinearFeatures(columns, places)
     missing = np.zeros(len(columns))
     for _, values in dense_blocks(train.X):
         missing += np.count_nonzero(np.isnan(values[:, features.places]), axis=0)
     many = reducer.sum(missing) > _MANY_MISSING * n_rows
     return replace(features, flagged=tuple(np.array(columns)[many].tolist()))
+
+
+def _quantiles(features: LinearFeatures, train: RankingData, threads: int) -> QuantileFeatures:
+    """Return the quantiles of the same columns, from a sample of the rows of one machine."""
+    keys = np.repeat(train.query_keys, train.group)
+    sample = RowSample.of(train.X, keys, threads=threads)
+    rows = as_dense(sample.rows)[:, features.places]
+    edges, levels = [], []
+    for column, found in enumerate(Bins.of(rows, _STEPS).edges):
+        # Engines that hold features in 32 bits then have the same steps.
+        with np.errstate(over="ignore"):
+            steps = np.unique(found.astype(np.float32)).astype(np.float64)
+        steps = steps[np.isfinite(steps)]
+        values = rows[:, column]
+        places = np.searchsorted(steps, values[~np.isnan(values)])
+        counts = np.bincount(places, minlength=len(steps) + 1)
+        middle = (np.cumsum(counts) - counts / 2) / max(1, counts.sum())
+        edges.append(tuple(steps.tolist()))
+        levels.append(tuple(rounded(middle - 0.5).tolist()))
+    has_missing = sample.has_missing[list(features.places)]
+    complete = np.array(features.columns)[~has_missing]
+    return QuantileFeatures(
+        features.columns,
+        features.places,
+        features.flagged,
+        edges=tuple(edges),
+        levels=tuple(levels),
+        complete=tuple(complete.tolist()),
+    )
 
 
 def _systems(
@@ -211,8 +249,34 @@ def _on_grid(values: Floats, bits: int) -> Floats:
     return np.asarray(np.rint(np.ldexp(values, bits)) * 2.0**-bits)
 
 
-def _solved(curvature: Floats, right: Floats, ridge: float) -> Floats:
-    return np.asarray(solve_positive(curvature + ridge * np.eye(len(right)), right))
+def signed_solution(curvature: Floats, right: Floats, ridge: float, signs: Floats) -> Floats:
+    """Minimise x'(curvature + ridge) x / 2 - right'x, where x keeps the signs other than 0.
+
+    This is the active set of Lawson and Hanson ("Solving Least Squares Problems", chapter 23): a
+    coefficient whose gradient has its sign is let free, and goes back to 0 before its sign would
+    change. Each set of free coefficients is better than all before it, so the search ends.
+    """
+    system = curvature + ridge * np.eye(len(right))
+    free = signs == 0
+    x = np.zeros(len(right))
+    while True:
+        solution = np.zeros(len(right))
+        solution[free] = solve_positive(system[np.ix_(free, free)], right[free])
+        wrong = free & (signs * solution < 0)
+        if wrong.any():
+            # The largest step towards the solution that changes no sign.
+            steps = x[wrong] / (x[wrong] - solution[wrong])
+            x += steps.min() * (solution - x)
+            stopped = np.flatnonzero(wrong)[steps == steps.min()]
+            x[stopped] = 0.0
+            free[stopped] = False
+            continue
+        x = solution
+        # Sums by np.sum have the same bits for any number of threads.
+        gain = np.where(free, 0.0, signs * (right - np.sum(system * x, axis=1)))
+        if gain.max(initial=0.0) <= _TOLERANCE * np.abs(right).max(initial=0.0):
+            return x
+        free[np.argmax(gain)] = True
 
 
 def _means(values: Floats, weights: Floats, boundaries: NDArray[np.int64]) -> Floats:
