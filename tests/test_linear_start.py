@@ -351,7 +351,7 @@ def test_the_service_computes_the_start() -> None:
 @pytest.mark.parametrize("target", [name for name in TARGETS if name != "c"])
 def test_targets_for_single_documents_refuse_the_start(target: str, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"linear start .* Export to c, use rankwright serve, .* without start"
+        ValueError, match=r"linear start .* Export to c, use rankwright serve, .* start='linear-global'"
     ):
         rw.export(LINEAR, target, tmp_path / "file")
 
@@ -390,7 +390,7 @@ def test_missing_values_have_the_middle_rank() -> None:
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        ("quadratic", "start must be None, 'linear', or a dict"),
+        ("quadratic", "start must be None, 'linear', 'linear-global', or a dict"),
         ({"columns": "bm25"}, "start must be None"),
         ({"columns": []}, "start must be None"),
         ({"rows": ["a"]}, "start must be None"),

@@ -44,6 +44,16 @@ def hard(seed: int = 1, n_queries: int = 30) -> RankingData:
 DATA = hard()
 
 
+# Labels that rise with the first column and fall with the second.
+TREND = RankingData(
+    DATA.X,
+    np.clip(np.round(2 + np.nan_to_num(DATA.X[:, 0]) - DATA.X[:, 1]), 0, 4),
+    group=DATA.group,
+    categorical=[3],
+    feature_names=DATA.feature_names,
+)
+
+
 def ranker(**changes: Any) -> Ranker:
     return quick(**{"n_estimators": 15, "num_leaves": 24, "learning_rate": None, **changes})
 
@@ -69,15 +79,15 @@ def wrong_moves(fitted: Any, data: RankingData = DATA, signs: dict[str, int] = S
 
 def test_coefficients_of_a_linear_start_keep_the_signs() -> None:
     """Signs against the data set coefficients to 0; the others are those of bounded least squares."""
-    free = ranker(start="linear").fit(DATA).linear_
-    wrong = {"a": -1, "b": 1}
-    names = np.array(free.features.sources)
+    free = ranker(start="linear").fit(TREND).linear_
     by_name = dict(zip(free.features.names, free.coefficients.tolist(), strict=True))
-    assert sum(wrong[name] * by_name[f"{name} [{k}]"] < 0 for name in wrong for k in ("rank", "z"))
-    held = ranker(start="linear", monotone=wrong).fit(DATA).linear_
+    wrong = {name: -int(np.sign(by_name[f"{name} [rank]"])) for name in ("a", "b")}
+    assert all(wrong.values())
+    held = ranker(start="linear", monotone=wrong).fit(TREND).linear_
+    names, kinds = np.array(held.features.sources), np.array(held.features.names)
     for name, sign in wrong.items():
-        kinds = np.array(["[missing]" in feature for feature in held.features.names])
-        assert (sign * held.coefficients[(names == name) & ~kinds] >= 0).all()
+        ordered = (names == name) & (kinds != f"{name} [missing]")
+        assert (sign * held.coefficients[ordered] >= 0).all()
     system = np.array([[2.0, 1.0], [1.0, 2.0]])
     found = signed_solution(system, np.array([1.0, -1.0]), 0.0, np.array([1.0, 1.0]))
     assert found.tolist() == [0.5, 0.0]

@@ -59,8 +59,8 @@ class Prepared(NamedTuple):
 
     def take(self, rows: Any) -> Prepared:
         """Return some of the rows."""
-        starts = [None if scores is None else scores[rows] for scores in (self.base, self.linear)]
-        return Prepared(self.matrix[rows], *starts, self.as_trees)
+        base, linear = (None if s is None else s[rows] for s in (self.base, self.linear))
+        return Prepared(self.matrix[rows], base, linear, self.as_trees)
 
     def start(self) -> Floats | None:
         """Return the score of each row without the sum of the trees; None for 0."""

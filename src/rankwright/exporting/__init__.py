@@ -177,10 +177,10 @@ def write_export(
     target.check(options)
     # Such features depend on the other documents, so the file would give wrong scores.
     if model.needs_queries and not target.whole_queries:
-        option = "within_query" if model.recipe else "start"
+        way_out = "without within_query" if model.recipe else "with start='linear-global'"
         raise ValueError(
             f"{target.name} scores documents one by one, but the model has {model.comparison}, so it needs all "
-            f"documents of a query at once. Export to c, use rankwright serve, or train without {option}."
+            f"documents of a query at once. Export to c, use rankwright serve, or train {way_out}."
         )
     file = Path(path)
     if file.is_dir():
