@@ -6,6 +6,7 @@ import ast
 import inspect
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -184,6 +185,13 @@ def test_names_are_found_in_code_and_prose_but_not_in_titles() -> None:
         "dcg-rr",
         "yetiloss",
     ]
+
+
+def test_every_dependency_has_its_licence_listed() -> None:
+    tool = runpy.run_path(str(REPOSITORY / "tools" / "licences_page.py"))
+    rows = re.findall(r"^\| (\S+) \| (\S+) \| \S", tool["PAGE"].read_text(), re.MULTILINE)
+    expected = sorted(tool["needed"]().items())
+    assert rows == expected, "run `python tools/licences_page.py`"
 
 
 @pytest.mark.parametrize("name", rankwright.__all__)
