@@ -406,7 +406,9 @@ def test_a_column_is_reduced_to_as_many_values_as_chosen_or_asked_for() -> None:
     labels = np.round(2 + np.sin(8 * column[:, 0]))
     trees = {"n_estimators": 60, "num_leaves": 31, "min_child_samples": 1, "metric": "ndcg"}
     for params, bins in ((None, 63), ({"max_bin": 15}, 15), ({"max_bin_by_feature": [7]}, [7])):
-        ranker = quick(engine_params=params, **trees).fit(column, labels, group=[40] * 100)
+        ranker = quick(engine_params=params, **trees).fit(
+            column, labels, qid=np.repeat(range(100), 40)
+        )
         assert ranker.max_bin_ == bins
         most = bins[0] if isinstance(bins, list) else bins
         assert most // 2 < distinct_thresholds(ranker) < most, params

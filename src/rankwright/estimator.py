@@ -21,6 +21,7 @@ from rankwright.data.columns import (
 )
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Folds
+from rankwright.data.guards import TrainedOn
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import evaluate, ranks_within_queries
@@ -66,6 +67,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     model_: Model
     label_column_: str | list[str] | None
     qid_column_: str | None
+    # None in a loaded model.
+    _trained_on: TrainedOn | None = None
     # None until they are read from the manifest.
     _metrics: list[Metric] | None
     _objective: Objective | None
@@ -94,6 +97,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         `Model.predict`.
         """
         check_is_fitted(self)
+        if self._trained_on is not None:
+            self._trained_on.check_order(X)
         threads = read_threads(self.n_jobs)
         return self.model_.predict(
             X,
@@ -170,6 +175,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         or a weight per row that is the same within a query. ``base_score`` is as in `predict`.
         """
         data = self._labelled(X, y, qid, group, sample_weight, base_score)
+        if self._trained_on is not None:
+            self._trained_on.check_new_queries(data.queries, "score")
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
         result = evaluate(
             self.predict(data),
@@ -576,6 +583,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         start = self.model_.base_source(base_score)
         if isinstance(X, RankingData) or is_path(X):
             return ranking_data(X, y, qid, group, sample_weight, self.columns_, base_score=start)
+        if self._trained_on is not None:
+            self._trained_on.check_order(X)
         # A data frame may have the columns of the training data; an array has no names.
         columns = frame_columns(X)
         labels = self.label_column_ or []

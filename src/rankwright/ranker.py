@@ -10,10 +10,12 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from rankwright.data import guards
 from rankwright.data.arguments import check_paths, evaluation_sets, ranking_data
 from rankwright.data.base_score import field_of, warn_if_constant
 from rankwright.data.columns import frame_columns, names_columns
 from rankwright.data.dataset import RankingData
+from rankwright.data.labels import choose_label
 from rankwright.data.time import TIME
 from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
@@ -401,6 +403,7 @@ class Ranker(FittedRanker):
                 *(X, y, qid, group, sample_weight, reference, pairs, document, columns), show, start
             )
             report_unjudged(judged_counts(data))
+            _guard(plan, data)
             plan = clicks.add_to(plan, data)
             if start is not None:
                 name, scores = start
@@ -420,6 +423,13 @@ class Ranker(FittedRanker):
                 eval_base_score=eval_base_score,
                 given=X,
             )
+            self._trained_on = guards.TrainedOn.of(data)
+            for number, valid in enumerate(sets):
+                watched = number == 0 and plan.patience is not None
+                if time is None:  # with times, the same users may come back later
+                    self._trained_on.check_new_queries(
+                        valid.queries, f"eval_set[{number}]", watched=watched
+                    )
         # A Ctrl-C waits until the model is taken over; the training allows it while work is long.
         with deferred_interrupts() as interrupts:
             training = Training(
@@ -482,6 +492,22 @@ class Ranker(FittedRanker):
         )
         self._set_model(model, list(plan.metrics.values()), objective)
         return self
+
+
+def _guard(plan: Plan, data: RankingData) -> None:
+    """Warn of mistakes in the data and the parameters that would train nonsense."""
+    # Steps by the gradient alone have the scale of the gradient.
+    if not plan.objective.capabilities.first_order:
+        guards.check_rate(plan.learning_rate)
+    guards.check_data(data)
+    if not data.label_names:
+        return
+    for metric in plan.metrics.values():
+        for _, term in metric.terms():
+            # Another objective learns, whatever the metric is worth.
+            optimised = metric is plan.target and plan.objective.capabilities.uses_metric
+            label = choose_label(data.labels, term.label)
+            guards.check_gains(term, str(term), label, optimised=optimised)
 
 
 def _columns(

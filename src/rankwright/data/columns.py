@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.data.guards import check_levels
 from rankwright.data.matrices import Matrix, checked_csr, dense, first_infinite, is_sparse
 from rankwright.data.queries import is_missing
 from rankwright.support.checks import ArgumentError
@@ -417,6 +418,7 @@ def _encode_categories(
         ) from None
     if levels is None:
         levels = sorted_levels(present, series.name)
+        check_levels(name, len(levels), len(values))
     # Codes in place of text would all be unknown, and so become missing values without an
     # error.
     levels_are_text = len(levels) > 0 and all(isinstance(level, str) for level in levels)

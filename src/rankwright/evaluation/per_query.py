@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.data import guards
 from rankwright.data.labels import (
     as_not_relevant,
     check_any_judged,
@@ -162,6 +163,7 @@ def evaluate(
     >>> evaluate(**lists).mean, evaluate(**lists, unjudged="condensed").mean
     ({'mrr': 0.5, 'judged@2': 0.5}, {'mrr': 1.0, 'judged@2': 0.5})
     """
+    guards.check_order(scores, labels)
     bound = Evaluator(
         labels,
         qid=qid,
@@ -173,6 +175,9 @@ def evaluate(
         weights=weights,
         threads=threads,
     )
+    for text in metric_texts(metrics):
+        for _, term in metric(text).terms():
+            guards.check_gains(term, str(term), choose_label(bound.labels, term.label))
     return bound(scores)
 
 
