@@ -351,7 +351,8 @@ def test_the_service_computes_the_start() -> None:
 @pytest.mark.parametrize("target", [name for name in TARGETS if name != "c"])
 def test_targets_for_single_documents_refuse_the_start(target: str, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"linear start .* Export to c, use rankwright serve, .* start='linear-global'"
+        ValueError,
+        match=r"linear start .* Export to c, use rankwright serve, .* start='linear-global'",
     ):
         rw.export(LINEAR, target, tmp_path / "file")
 
