@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import shutil
 import signal
 import sys
@@ -35,24 +34,29 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def interrupt_twice(first: float, second: float) -> threading.Thread:
+def interrupt_twice(first: float, second: float) -> threading.Event:
+    """Send two Ctrl-Cs to this thread; the event is set when both were sent."""
+    main_thread, sent = threading.get_ident(), threading.Event()
+
     def send() -> None:
         for pause in (first, second):
             time.sleep(pause)
-            os.kill(os.getpid(), signal.SIGINT)
+            # To the main thread, because another one might receive it after the training.
+            signal.pthread_kill(main_thread, signal.SIGINT)
+        sent.set()
 
-    thread = threading.Thread(target=send)
-    thread.start()
-    return thread
+    threading.Thread(target=send).start()
+    return sent
 
 
 def fit_timed(ranker: Ranker, rng: np.random.Generator, longest: float) -> None:
-    signals = interrupt_twice(rng.uniform(0.02, longest), 0.0005 * 60 ** rng.uniform())
+    sent = interrupt_twice(rng.uniform(0.02, longest), 0.0005 * 60 ** rng.uniform())
     with contextlib.suppress(KeyboardInterrupt):
         ranker.fit(TRAIN, eval_set=[VALID])
-    while signals.is_alive():
+    # Not by joining the thread: a join that is interrupted takes the thread for finished.
+    while not sent.is_set():
         with contextlib.suppress(KeyboardInterrupt):
-            signals.join()
+            time.sleep(0.001)
     with contextlib.suppress(KeyboardInterrupt):
         time.sleep(0.01)  # for a signal that was sent but not yet handled
 

@@ -200,6 +200,7 @@ def test_streams_are_distinct_and_above_those_of_terms():
         "SUBSAMPLE": 103,
         "HALVES": 104,
         "BOOTSTRAP": 105,
+        "LINEAR_FOLDS": 106,
         "XGBOOST_ROWS": 201,
         "XGBOOST_COLUMNS": 202,
         "LABELS": 1 << 20,

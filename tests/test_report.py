@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from rankwright import RankingData, compare, evaluate, write_data
 from rankwright.charts.theme import COLOURS, merged, on_paper
 from rankwright.cli import app
+from rankwright.model import Prepared
 from rankwright.report import Figure, Page, Section, Table, Text, run_report, save_page
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.reasons import ReasonExplorer
@@ -681,10 +682,10 @@ def fakes(scorers: Sequence[Any]) -> list[Any]:
             model_=SimpleNamespace(
                 feature_names=names,
                 columns=SimpleNamespace(categories={}),
-                encode=lambda data: np.zeros((data.n_rows, 700)),
-                forest=SimpleNamespace(
-                    contributions=lambda rows: np.tile(np.append(shares, 0), (len(rows), 1))
-                ),
+                score_parts=names,
+                prepare=lambda data, by_column: Prepared(np.zeros((data.n_rows, 700)), None),
+                contributions=lambda rows: np.tile(np.append(shares, 0), (len(rows.matrix), 1)),
+                values_of_parts=lambda rows: rows.matrix,
             ),
             feature_importances_=shares,
         )

@@ -332,7 +332,7 @@ def test_a_request_to_the_service_is_one_query(ranker, tmp_path):
     holder.warm_up()
     rows = slice(TEST.boundaries[1], TEST.boundaries[2])
     X = np.asarray(TEST.X[rows], dtype=np.float64)
-    answer = holder.current.rank(Query(X, range(len(X)), 3, True, False, 0))
+    answer = holder.current.rank(Query(X, range(len(X)), 3, True, False, False, 0))
     expected = ranker.predict(TEST)[rows]
     best = np.argsort(-expected, kind="stable")[:3]
     assert [result["id"] for result in answer["results"]] == best.tolist()

@@ -44,7 +44,7 @@ def combine(
     ] = 0,
     quiet: options.Quiet = False,
 ) -> None:
-    """Combine the results of several retrievers into data to train on.
+    """Combine results of retrievers into data.
 
     Each document that a retriever returned becomes a row with, for every retriever, its score, rank, reciprocal rank
     and whether it was found. With judgments, only judged queries are kept, as in trec_eval. Document ids become the

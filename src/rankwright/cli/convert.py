@@ -36,7 +36,7 @@ def convert(
     *,
     reading: options.Reading,
 ) -> None:
-    """Convert between LETOR, Parquet and CSV, and from files of search engines.
+    """Convert files of data and of search engines.
 
     The file extensions give the formats: .txt, .letor, .svm, .svmlight, .dat; .parquet, .pq; .csv, .tsv. Text may be
     compressed (.gz). Numbers and missing values keep all their bits; queries are sorted by id, and rows keep their

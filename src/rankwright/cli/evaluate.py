@@ -60,7 +60,9 @@ def evaluate(
     *,
     reading: options.Reading,
 ) -> None:
-    """Evaluate a run, a saved model, a TREC run file, a column, or a fusion of columns.
+    """Evaluate a ranking, by several metrics.
+
+    A ranking is a run, a saved model, a TREC run file, a column, or a fusion of columns.
 
     Data is read like the run's training data, unless you give other options. In a TREC run file the documents of a
     data set are QID-1, QID-2, ... in the order of its rows; missing documents are ranked last. With qrels, only the

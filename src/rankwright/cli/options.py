@@ -187,7 +187,7 @@ RANKER_OPTIONS: dict[str, Any] = {
         str | None,
         Option(
             metavar="START",
-            help="Scores to start from: of a linear ranker, linear or linear-global [0].",
+            help="Scores to start from: of a linear ranker, linear or linear-global.",
         ),
     ],
     "preset": Annotated[
@@ -208,7 +208,7 @@ RANKER_OPTIONS: dict[str, Any] = {
         str | None,
         Option(
             metavar="FOLDS",
-            help='Number of folds of --set early_stopping=cv, or folds in the order of time: "time(5, gap=7)" [5].',
+            help='Number of folds of --set early_stopping=cv, or folds in the order of time: "time(5, gap=7)".',
         ),
     ],
     "refit": Annotated[

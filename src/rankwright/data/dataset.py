@@ -434,7 +434,7 @@ class RankingData:
         --------
         >>> from rankwright.data.within_query import read_recipe
         >>> data = RankingData([[1.0], [2.0], [5.0]], [0, None, 2], qid=[5, 5, 5])
-        >>> data.to_learn(read_recipe("rank", data)).X.tolist()
+        >>> sorted(data.to_learn(read_recipe("rank", data)).X.tolist())
         [[1.0, 3.0], [5.0, 1.0]]
         """
         every = self.with_features(recipe, names=names, canonical=True, threads=threads)
