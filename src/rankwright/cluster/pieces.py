@@ -7,12 +7,11 @@ query come to the same worker, wherever they were stored.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankwright.data.base_score import FIELD, with_base_score
@@ -20,7 +19,8 @@ from rankwright.data.columns import Columns, HasColumns, matched_names
 from rankwright.data.dataset import RankingData
 from rankwright.data.formats.contract import ReadOptions
 from rankwright.data.formats.tables import data_of_table, resolved
-from rankwright.data.queries import mix, plain_ids
+from rankwright.data.joining import joined_ids, joined_weights, stacked
+from rankwright.data.queries import mix
 from rankwright.data.reading import read_table
 from rankwright.data.row_order import row_hashes
 
@@ -268,7 +268,9 @@ def _with_columns(data: RankingData, columns: Columns, base_score: str | None) -
         X = X.copy()
         X[:, column] = table[np.where(np.isnan(values), len(of_piece), values).astype(np.int64)]
     fields = {} if base_score is None else {base_score: data.fields[base_score]}
-    return _data(X, data.labels, data.qid, data.weights, columns, fields)
+    return RankingData(
+        X, data.labels, qid=data.qid, weights=data.weights, reference=columns, fields=fields
+    )
 
 
 def assemble(parts: Sequence[RankingData | None], columns: Columns) -> RankingData | None:
@@ -279,28 +281,21 @@ def assemble(parts: Sequence[RankingData | None], columns: Columns) -> RankingDa
     filled = [part for part in parts if part is not None]
     if not filled:
         return None
-    matrices = [part.X for part in filled]
-    if any(sp.issparse(matrix) for matrix in matrices):
-        X = sp.vstack(matrices, format="csr")
-    else:
-        X = np.concatenate(matrices)
-    # Ids of different types cannot be in the same array of NumPy, so they are joined as Python
-    # values.
-    kinds = {part.qid.dtype.kind for part in filled}
-    qid: Any = [value for part in filled for value in plain_ids(part.qid)]
-    if len(kinds) == 1 and kinds <= set("iufbU"):
-        qid = np.concatenate([part.qid for part in filled])
-    weights = None
-    # Parts without weights weigh 1 beside parts with weights.
-    if any(part.weights is not None for part in filled):
-        weights = np.concatenate([_weights(part) for part in filled])
+    weights = joined_weights([part.weights for part in filled], [part.n_rows for part in filled])
     labels = {}
     for name in filled[0].label_names:
         labels[name] = np.concatenate([part.labels[name] for part in filled])
     fields = {}
     for name in _further_fields(filled[0]):
         fields[name] = np.concatenate([part.fields[name] for part in filled])
-    return _data(X, labels, qid, weights, columns, fields).canonical(threads=1)
+    return RankingData(
+        stacked([part.X for part in filled]),
+        labels,
+        qid=joined_ids([part.qid for part in filled]),
+        weights=weights,
+        reference=columns,
+        fields=fields,
+    ).canonical(threads=1)
 
 
 def _further_fields(data: RankingData) -> list[str]:
@@ -308,36 +303,12 @@ def _further_fields(data: RankingData) -> list[str]:
     return [name for name in data.fields if name not in data.label_names]
 
 
-def _weights(data: RankingData) -> NDArray[np.float64]:
-    return np.ones(data.n_rows) if data.weights is None else data.weights
-
-
-def _data(
-    X: Any,
-    labels: Mapping[str, Any],
-    qid: Any,
-    weights: Any,
-    columns: Columns,
-    fields: Mapping[str, Any],
-) -> RankingData:
-    names = columns.feature_names
-    data = RankingData(
-        X, dict(labels), qid=qid, weights=weights, feature_names=names, fields=fields
-    )
-    data.categories, data.named, data.first_index = (
-        columns.categories,
-        columns.named,
-        columns.first_index,
-    )
-    return data
-
-
 def without_rows(columns: Columns, labels: Sequence[str], fields: Sequence[str]) -> RankingData:
     """Return data with a row of weight 0, for a worker without queries of an evaluation set."""
     # All machines take part in each sum, and weight 0 keeps the row out of every metric.
     X = np.full((1, len(columns.feature_names)), np.nan)
-    zero = {name: [0.0] for name in labels}
-    return _data(X, zero, [0], [0.0], columns, {name: [0.0] for name in fields})
+    zero, no_scores = ({name: [0.0] for name in names} for names in (labels, fields))
+    return RankingData(X, zero, qid=[0], weights=[0.0], reference=columns, fields=no_scores)
 
 
 def content_hash(data: RankingData) -> int:
@@ -346,6 +317,7 @@ def content_hash(data: RankingData) -> int:
     # changes the sum.
     rows = mix(row_hashes(data.X, 1) ^ mix(np.repeat(data.query_keys, data.group)))
     base = [data.fields[name] for name in _further_fields(data)]
-    for values in (*data.labels.values(), *base, _weights(data)):
+    weights = np.ones(data.n_rows) if data.weights is None else data.weights
+    for values in (*data.labels.values(), *base, weights):
         rows = mix(rows ^ mix(values.astype(np.float64).view(np.uint64)))
     return int(rows.sum(dtype=np.uint64))

@@ -22,15 +22,10 @@ def joined(parts: Sequence[RankingData]) -> RankingData:
     """Join data sets, or raise ValueError as `check_joinable` does."""
     check_joinable(parts)
     first = parts[0]
-    # Parts without weights count as weight 1 beside parts with weights.
-    weights = None
-    if any(part.weights is not None for part in parts):
-        weights = np.concatenate(
-            [np.ones(part.n_rows) if part.weights is None else part.weights for part in parts]
-        )
+    weights = joined_weights([part.weights for part in parts], [part.n_rows for part in parts])
     fields = {name: np.concatenate([part.fields[name] for part in parts]) for name in first.fields}
     labels = np.concatenate([part.y for part in parts])
-    X = _stacked([part.X for part in parts])
+    X = stacked([part.X for part in parts])
     # Rows are grouped anew, because queries are sorted by id over all parts.
     data = first.with_rows(X, labels, _row_ids(parts), weights, fields)
     data.pairs = _joined_pairs(parts, data.queries)
@@ -88,13 +83,28 @@ def _row_ids(parts: Sequence[RankingData]) -> Any:
         if len(distinct) < sum(part.n_queries for part in parts):
             starts = np.cumsum([0, *(part.query_ids[-1] + 1 for part in parts)])
             ids = [part + start for part, start in zip(ids, starts, strict=False)]
-    if len({part.dtype.kind for part in ids}) == 1:
-        return np.concatenate(ids)
-    # NumPy would turn numbers beside text into text.
-    return [value for part in ids for value in plain_ids(part)]
+    return joined_ids(ids)
 
 
-def _stacked(matrices: Sequence[Any]) -> Any:
+def joined_ids(parts: Sequence[NDArray[Any]]) -> Any:
+    """Join arrays of query ids."""
+    if len({ids.dtype.kind for ids in parts}) == 1:
+        return np.concatenate(parts)
+    # NumPy would turn ids of different types into texts, so that 1 and "1" were the same query.
+    return [value for ids in parts for value in plain_ids(ids)]
+
+
+def joined_weights(
+    parts: Sequence[NDArray[np.float64] | None], sizes: Sequence[int]
+) -> NDArray[np.float64] | None:
+    """Join weights of rows; a part without weights counts as weight 1 beside parts with weights."""
+    if all(weights is None for weights in parts):
+        return None
+    pairs = zip(parts, sizes, strict=True)
+    return np.concatenate([np.ones(n) if weights is None else weights for weights, n in pairs])
+
+
+def stacked(matrices: Sequence[Any]) -> Any:
     """Put the rows of matrices below each other, in a file if any of them is in a file."""
     if any(map(sp.issparse, matrices)):
         return sp.vstack(matrices, format="csr")

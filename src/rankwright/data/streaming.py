@@ -13,8 +13,9 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles
 from rankwright.data.formats import blocks_of
 from rankwright.data.formats.contract import RowBlock, Show, silent
+from rankwright.data.joining import joined_ids, joined_weights
 from rankwright.data.on_disk import write_rows
-from rankwright.data.queries import Queries, plain_ids
+from rankwright.data.queries import Queries
 from rankwright.support.files import PathLike
 from rankwright.support.memory import release_memory
 
@@ -110,20 +111,14 @@ def _joined(X: Any, blocks: Sequence[RowBlock], reader: Any, labelled: bool) -> 
 
     columns = reader.columns
     labels = {name: in_files([block.labels[name] for block in blocks]) for name in blocks[0].labels}
-    # Some files may have weights and others not; rows without weights count as weight 1.
-    weights = None
-    if any(block.weights is not None for block in blocks):
-        weights = in_files(
-            [
-                np.ones(len(block.rows)) if block.weights is None else block.weights
-                for block in blocks
-            ]
-        )
+    # Some files may have weights and others not.
+    sizes = [len(block.rows) for block in blocks]
+    weights = joined_weights([block.weights for block in blocks], sizes)
     data = RankingData(
         X,
         labels or np.zeros(len(order)),
         qid=_queries(blocks, in_files),
-        weights=weights,
+        weights=None if weights is None else in_files([weights]),
         feature_names=columns.feature_names,
         fields={
             name: in_files([block.fields[name] for block in blocks]) for name in blocks[0].fields
@@ -141,16 +136,9 @@ def _queries(
 ) -> Queries:
     """Bring the queries of all blocks together."""
     ids_of_blocks = [block.queries.ids for block in blocks]
-    kinds = {ids.dtype.kind for ids in ids_of_blocks}
-    ids: Any
-    if len(kinds) == 1 and kinds <= set("iufbU"):
-        ids = np.concatenate(ids_of_blocks)
-    else:
-        # NumPy would turn ids of different types into texts, so that 1 and "1" were the same query.
-        ids = [value for array in ids_of_blocks for value in plain_ids(array)]
     # The rows of a query may be in several blocks, so the ids of all blocks are grouped once
     # more.
-    queries = Queries.from_qid(ids)
+    queries = Queries.from_qid(joined_ids(ids_of_blocks))
     number = queries.ungroup(queries.query_of_row)  # of each id of each block
     ends = np.cumsum([len(array) for array in ids_of_blocks])
     numbers_of_blocks = np.split(number, ends[:-1])
