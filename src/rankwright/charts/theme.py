@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
+
+from rankwright.support import environment
 
 # Name: (light, dark). The series follow Okabe and Ito, darker on white and lighter on black.
 COLOURS = {
@@ -51,12 +52,7 @@ _TEXT = {
 
 def require(module: str) -> Any:
     """Import a library that only charts and reports need, or raise ImportError with the command that installs it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f'a report needs {module}, which is not installed: pip install "rankwright[report]".'
-        ) from error
+    return environment.require("a report", "report", module)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from rankwright.support.environment import require
+
 
 def require_report() -> None:
     """Raise ImportError, with the command that installs them, unless all libraries of a report can be imported."""
-    from rankwright.charts.theme import require
-
-    for module in ("jinja2", "altair", "vl_convert"):
-        require(module)
+    require("a report", "report", "jinja2", "altair", "vl_convert")

@@ -9,6 +9,7 @@ from typer import Option
 
 from rankwright.cli import options
 from rankwright.cli.terminal import echo
+from rankwright.support.environment import require
 
 
 def serve(
@@ -42,10 +43,8 @@ def serve(
 
     Example: rankwright serve run --port 8000
     """
-    from rankwright.serve import check_libraries
-
     # The next imports need the libraries of the extra, so ask for them with a helpful error first.
-    check_libraries()
+    require("the service", "serve", "prometheus_client", "starlette", "uvicorn")
 
     from rankwright.serve.log import JsonLog
     from rankwright.serve.server import serve as run_service

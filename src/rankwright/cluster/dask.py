@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from rankwright.cluster.pieces import Loaded, Piece, load
 from rankwright.data.base_score import FIELD
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles
+from rankwright.support import environment
 
 # Seconds that workers have to stop after another worker was lost.
 _SECONDS_TO_STOP = 60.0
@@ -42,12 +42,7 @@ class Worker(NamedTuple):
 
 def require() -> None:
     """Raise ImportError with the extra to install if Dask or XGBoost is missing."""
-    for module in ("distributed", "dask", "xgboost"):
-        if find_spec(module) is None:
-            raise ImportError(
-                f"a cluster needs {module}, which is not installed: pip install "
-                '"rankwright[cluster]".'
-            )
+    environment.require("a cluster", "cluster", "distributed", "dask", "xgboost")
 
 
 @contextmanager

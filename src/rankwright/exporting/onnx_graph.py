@@ -29,9 +29,9 @@ from rankwright.exporting.contract import (
     Target,
     Trees,
 )
-from rankwright.exporting.library import require
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, dense, single, walk
+from rankwright.support.environment import require
 
 _OPERATORS, _ML_OPERATORS, _IR_VERSION = 15, 3, 8  # of 2022: runtimes of the years since read them
 LARGEST_CATEGORY = (1 << 24) - 1  # larger numbers are not exact in 32 bits
@@ -47,7 +47,7 @@ class OnnxGraph(Target):
 
     def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
-        onnx = require("onnx", self.name, "onnx")
+        onnx = require("the target 'onnx'", "onnx", "onnx")
         # The operator has lists over the nodes and leaves of all trees.
         lists: dict[str, list[Any]] = {name: [] for name in _LISTS}
         for number, tree in enumerate(plain_trees(trees, feature_names, Form(single=True))):
@@ -84,7 +84,7 @@ class OnnxGraph(Target):
 
     def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows by the rules of the operator."""
-        onnx = require("onnx", self.name, "onnx")
+        onnx = require("the target 'onnx'", "onnx", "onnx")
         (node,) = onnx.load_from_string(content).graph.node
         lists = {
             attribute.name: onnx.helper.get_attribute_value(attribute)

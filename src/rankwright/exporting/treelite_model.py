@@ -23,9 +23,9 @@ from rankwright.exporting.contract import (
     Target,
     Trees,
 )
-from rankwright.exporting.library import require
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, dense, walk
+from rankwright.support.environment import require
 
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -39,7 +39,7 @@ class TreeliteModel(Target):
 
     def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Build the trees with treelite's model builder."""
-        require("treelite", self.name, "treelite")
+        require("the target 'treelite'", "treelite", "treelite")
         from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
 
         # Without a base score and a function of the sum, predictions are the sums of the leaves.
@@ -66,7 +66,7 @@ class TreeliteModel(Target):
 
     def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows by treelite's rules, from its description of the checkpoint in JSON."""
-        treelite = require("treelite", self.name, "treelite")
+        treelite = require("the target 'treelite'", "treelite", "treelite")
         model = json.loads(
             treelite.Model.deserialize_bytes(content).dump_as_json(pretty_print=False)
         )

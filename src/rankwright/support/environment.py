@@ -1,4 +1,4 @@
-"""The environment of a measurement: versions and machine, without host names or paths."""
+"""The environment: optional libraries, and versions and machine without host names or paths."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import platform
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,30 @@ def environment(packages: Sequence[str]) -> dict[str, Any]:
         "processors": os.cpu_count(),
         "memory_gb": _memory_gb(),
     }
+
+
+def require(purpose: str, extra: str, *modules: str) -> Any:
+    """Import the libraries of an extra, and return the last of them.
+
+    Raise ImportError, with the command that installs them, if one of them cannot be imported.
+
+    Examples
+    --------
+    >>> require("a sum", "numbers", "math").fsum([1, 2])
+    3.0
+    >>> require("a sum", "numbers", "no_such_library")
+    Traceback (most recent call last):
+    ImportError: a sum needs no_such_library, which is not installed: pip install "rankwright[numbers]".
+    """
+    for module in modules:
+        try:
+            library = import_module(module)
+        except ImportError as error:
+            raise ImportError(
+                f"{purpose} needs {module}, which is not installed: pip install "
+                f'"rankwright[{extra}]".'
+            ) from error
+    return library
 
 
 def memory_bytes() -> int:

@@ -12,10 +12,10 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from rankwright.support.environment import require
 from rankwright.support.locks import locked
 
 _NAME = "rankwright"
@@ -29,15 +29,10 @@ class _OtherStudy(ValueError):
 
 def load_optuna() -> Any:
     """Import Optuna, or say how to install it."""
-    try:
-        with warnings.catch_warnings():
-            # Optuna imports tqdm, and tqdm asks notebooks for widgets that are not used here.
-            warnings.filterwarnings("ignore", message="IProgress not found")
-            return import_module("optuna")
-    except ImportError:
-        raise ImportError(
-            'tuning needs optuna, which is not installed: pip install "rankwright[tune]".'
-        ) from None
+    with warnings.catch_warnings():
+        # Optuna imports tqdm, and tqdm asks notebooks for widgets that are not used here.
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        return require("tuning", "tune", "optuna")
 
 
 @contextmanager
