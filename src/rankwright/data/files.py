@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from rankwright.data.formats import FORMATS, format_of
-from rankwright.data.formats.contract import Format
+from rankwright.data.formats.contract import Format, ReadOptions
 from rankwright.data.formats.tables import BinaryTableFormat
 from rankwright.support.files import PathLike
 
@@ -50,7 +50,7 @@ def check_columns_of_files(
 
 
 @dataclass(frozen=True)
-class DataFiles:
+class DataFiles(ReadOptions):
     """Files that are read batch by batch, here or by the workers of a cluster.
 
     Parameters
@@ -69,13 +69,6 @@ class DataFiles:
     """
 
     path: str | tuple[str, ...]
-    label: str | tuple[str, ...] = "label"
-    qid: str = "qid"
-    weight: str | None = None
-    categorical: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    fields: tuple[str, ...] = ()
-    zero_based: bool = False
 
     @classmethod
     def of(cls, path: Any, **options: Any) -> DataFiles:
@@ -134,11 +127,6 @@ class DataFiles:
     def format(self) -> Format:
         """Format of the files."""
         return format_of(self.files[0])
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the labels."""
-        return (self.label,) if isinstance(self.label, str) else self.label
 
     @property
     def one_weight_per_query(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,17 +85,7 @@ def blocks_of(files: DataFiles, reference: HasColumns | None, labelled: bool, sh
     """
     if reference is None:
         check_column_options(files.files[0], vars(files))
-    options = ReadOptions(
-        label=files.label,
-        qid=files.qid,
-        weight=files.weight,
-        drop=files.drop,
-        categorical=files.categorical,
-        fields=files.fields,
-        zero_based=files.zero_based,
-        labelled=labelled,
-        reference=reference,
-    )
+    options = replace(files, labelled=labelled, reference=reference)
     return files.format.blocks(files, options, show)
 
 

@@ -28,7 +28,7 @@ NAMED_FIELDS = ("docid", "query_text", "time")
 Show = Callable[[str, int, int], None]  # purpose of reading, bytes read so far, and bytes in all
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     """How the columns of a file are used; `rankwright.read_data` has the same parameters."""
 
