@@ -1,4 +1,4 @@
-"""The command ``convert``."""
+"""The command ``convert``, also for files of search engines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Annotated
 from typer import Argument, Option
 
 from rankwright.cli import options
+
+_JSON = (".json", ".jsonl", ".ndjson")
 
 
 @options.with_groups
@@ -49,15 +51,48 @@ def convert(
 
     Example: rankwright convert log.ndjson train.parquet --judgments ratings.csv --queries queries.txt
     """
-    from rankwright.cli.engine_files import read_engine_file, write_click_log, write_ratings
     from rankwright.data.reading import read_data, write_data
+    from rankwright.data.search_engines.feature_log import read_feature_log
 
     if events is not None:
-        write_click_log(source, events, target)
+        _write_click_log(source, events, target)
     elif target.suffix == ".qrels":
-        write_ratings(source, target)
+        _write_ratings(source, target)
     else:
-        data = read_engine_file(source, judgments, queries)
-        if data is None:
+        is_json = source.name.removesuffix(".gz").endswith(_JSON)
+        if is_json or judgments is not None or queries is not None:
+            data = read_feature_log(source, judgments=judgments, queries=queries)
+        else:
             data = read_data(source, **reading)
         write_data(data, target)
+
+
+def _write_click_log(queries: Path, events: Path, target: Path) -> None:
+    """Write queries and events of User Behavior Insights as a click log."""
+    from rankwright.clicks.ubi import read_ubi
+    from rankwright.data.reading import write_table
+
+    log = read_ubi(queries, events)
+    columns = {
+        "query": log.query.tolist(),
+        "document": log.document.tolist(),
+        "position": log.position.tolist(),
+        "click": log.click.astype(int).tolist(),
+        "session": log.session.tolist(),
+    }
+    write_table(columns, target)
+
+
+def _write_ratings(source: Path, target: Path) -> None:
+    """Write a judgment list as TREC qrels."""
+    from rankwright.data.search_engines.judgments import read_judgments
+    from rankwright.data.trec import Qrels, write_qrels
+
+    judgments = read_judgments(source)
+    if (judgments.rating % 1).any():
+        raise ValueError(
+            f"{source} has ratings that are not whole numbers, which qrels cannot hold; give it to "
+            "--judgments as it is."
+        )
+    labels = judgments.rating.astype(int)
+    write_qrels(Qrels(judgments.qid.tolist(), judgments.docid.tolist(), labels), target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from rankwright.evaluation.per_query import Evaluation, evaluate
 from rankwright.evaluation.significance import ROUNDING, Floats
 from rankwright.metrics import Metric
 from rankwright.support import checks
-from rankwright.support.tables import Cell, Table, Tabular, interval_text
+from rankwright.support.tables import Cell, Table, Tabular, columns_of, interval_text
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
@@ -71,10 +71,7 @@ class GapCurve(Tabular):
 
     def _columns(self) -> dict[str, Any]:
         """Return a row per point."""
-        return {
-            field.name: [getattr(point, field.name) for point in self.points]
-            for field in fields(GapPoint)
-        }
+        return columns_of([vars(point) for point in self.points])
 
     def _table(self) -> Table:
         rows: list[list[Cell]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from rankwright.evaluation.significance import (
 )
 from rankwright.evaluation.systems import System, check_data, system_names
 from rankwright.support import checks
-from rankwright.support.tables import Cell, Table, Tabular, interval_text, p_text
+from rankwright.support.tables import Cell, Table, Tabular, columns_of, interval_text, p_text
 
 _TESTS = {
     "fisher": "Fisher's randomisation test",
@@ -151,10 +151,7 @@ class Comparison(Tabular):
 
     def _columns(self) -> dict[str, Any]:
         """Return a row per metric and system, with the attributes of `PairedResult`."""
-        return {
-            field.name: [getattr(row, field.name) for row in self.rows]
-            for field in fields(PairedResult)
-        }
+        return columns_of([vars(row) for row in self.rows])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, with each row as a dictionary."""

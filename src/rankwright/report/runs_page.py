@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.systems import System
 from rankwright.metrics import Metric
-from rankwright.report.bias_section import bias_sections
-from rankwright.report.calibration_section import calibration_section
 from rankwright.report.curves_section import learning_curves
 from rankwright.report.manifest_section import manifest_tables
 from rankwright.report.overview_section import overview
@@ -17,8 +15,8 @@ from rankwright.report.page import Page, Section
 from rankwright.report.queries_section import kinds, queries
 from rankwright.report.reasons import reasons_section
 from rankwright.report.scored_runs import ScoredRuns, trained_runs
-from rankwright.report.scores_section import scores
-from rankwright.report.training_sections import features, times
+from rankwright.report.scores_section import calibration_section, scores
+from rankwright.report.training_sections import bias_sections, features, times
 
 if TYPE_CHECKING:
     from rankwright.runs import Run

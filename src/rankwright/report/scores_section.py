@@ -1,17 +1,34 @@
-"""The section of a report on runs that shows how their scores are distributed, and how many are tied."""
+"""The sections of a report on runs about their scores: distributions, ties and calibration."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from rankwright.calibration import targets_of
+from rankwright.charts.evaluations import reliability_chart
 from rankwright.charts.parts import chart_of, tooltip
 from rankwright.charts.theme import PAGE, require
-from rankwright.report.page import Block, Cell, Figure, Table
+from rankwright.evaluation.reliability import reliability
+from rankwright.report.page import Block, Cell, Figure, Section, Table, Text
 from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties
+
+if TYPE_CHECKING:
+    from rankwright.runs import Run
 
 _BINS = 24
 _LABELS = 6  # with more labels, scores are shown by relevance only
 _DASHES = [[1, 0], [6, 2], [2, 2], [8, 3, 2, 3], [1, 3], [10, 4]]
+_CALIBRATION = (
+    "Calibrated values are meant to be expected labels, or probabilities of relevance. The "
+    "charts compare them with the labels of the test data: a perfect value is on the diagonal."
+)
+_ERRORS = (
+    "Expected calibration error: the mean difference between value and target over bins of equal "
+    "numbers of documents; then the largest difference."
+)
 
 
 def scores(scored: ScoredRuns) -> list[Block]:
@@ -80,3 +97,36 @@ def _distribution(scored: ScoredRuns, run: int) -> Figure:
     )
     text = f"Distribution of the scores of {name} for each label, from {low:.4g} to {high:.4g}."
     return Figure(f"Scores of {name}", chart, text)
+
+
+def calibration_section(scored: ScoredRuns, runs: Mapping[int, Run]) -> list[Section]:
+    """Return the section, or an empty list if no run is calibrated.
+
+    ``runs`` are the scored systems with a model, by number.
+    """
+    data = scored.data
+    rows: list[list[Cell]] = []
+    figures: list[Figure] = []
+    for number, run in runs.items():
+        name = scored.names[number]
+        calibration = run.ranker.calibration_
+        if calibration is None:
+            continue
+        values = calibration(scored.scores[number])
+        targets = targets_of(data.y, calibration.target, calibration.threshold)
+        curve = reliability(values, targets, group=data.group, weights=data.weights)
+        rows.append([name, calibration.describe(), curve.error, curve.largest])
+        target = "mean label"
+        if calibration.target == "relevance":
+            target = "share of relevant documents"
+        chart = reliability_chart({name: curve}, target, PAGE, first=number)
+        description = (
+            f"The {target} of documents by their calibrated value, in {len(curve.predicted)} bins "
+            f"with 95% intervals; {curve}."
+        )
+        figures.append(Figure(f"Reliability of {name}", chart.properties(height=320), description))
+    if not rows:
+        return []
+    header = ["run", "values", "expected error", "largest"]
+    table = Table("Calibration errors", header, rows, _ERRORS)
+    return [Section("Calibration", [Text(_CALIBRATION), *figures, table])]

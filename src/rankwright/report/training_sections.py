@@ -1,4 +1,4 @@
-"""The sections of a report on runs that show their models and trainings: features and time."""
+"""The sections of a report on runs that show their models and trainings: features, position bias and time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 from rankwright.charts.features import largest_shares
 from rankwright.charts.parts import chart_of, label_axis, share_bars, tooltip
 from rankwright.charts.theme import PAGE, require
-from rankwright.report.page import Block, Cell, Figure, Table, Text, shortened
+from rankwright.charts.training import position_bias_chart
+from rankwright.report.page import Block, Cell, Figure, Section, Table, Text, shortened
 from rankwright.report.scored_runs import distinct_names
 
 if TYPE_CHECKING:
     from rankwright.runs import Run
 
 _FEATURES = 20
+_BIAS = (
+    "How much a document gains or loses, as a score, by its position. The bias was learned "
+    "beside the trees, and predictions leave it out. Examination is how likely a position is "
+    "looked at, from the click rates of documents that are alike."
+)
 
 
 def features(runs: Sequence[Run]) -> list[Block]:
@@ -75,3 +81,27 @@ def times(runs: Sequence[Run]) -> list[Block]:
     text = f"Seconds of each phase of training. Total: {'; '.join(totals)}."
     table = Table("", ["seconds", *phases, "total"], rows)
     return [Figure("Time per phase", chart, text), table]
+
+
+def bias_sections(runs: Sequence[Run]) -> list[Section]:
+    """Return a section with a chart for each bias column; none if no run was trained with ``position``."""
+    names = distinct_names(runs)
+    biases = {
+        name: run.ranker.manifest_.get("position_bias", {})
+        for name, run in zip(names, runs, strict=True)
+    }
+    columns = dict.fromkeys(column for bias in biases.values() for column in bias)
+    if not columns:
+        return []
+    figures = []
+    for column in columns:
+        for quantity, title in (("values", "Bias"), ("examination", "Examination")):
+            stored = [bias[column] for bias in biases.values() if quantity in bias.get(column, {})]
+            if not stored:
+                continue
+            note = "Relative to the most frequent category."
+            if all(bias["ordered"] for bias in stored):
+                note = "Relative to the first position; the last one stands for all later ones."
+            chart = position_bias_chart(biases, column, quantity, PAGE).properties(height=240)
+            figures.append(Figure(f"{title} of {column}", chart, note))
+    return [Section("Position bias", [Text(_BIAS), *figures])]
