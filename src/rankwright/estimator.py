@@ -24,7 +24,7 @@ from rankwright.data.folds import Folds
 from rankwright.data.guards import TrainedOn
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
-from rankwright.evaluation.per_query import evaluate, ranks_within_queries
+from rankwright.evaluation.per_query import evaluate_data, ranks_within_queries
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.model import Model, load
@@ -178,14 +178,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         if self._trained_on is not None:
             self._trained_on.check_new_queries(data.queries, "score")
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
-        result = evaluate(
-            self.predict(data),
-            data.labels,
-            group=data.group,
-            metrics=[target],
-            weights=data.weights,
-            threads=threads,
-        )
+        result = evaluate_data(self.predict(data), data, [target], threads=threads)
         mean = result.mean[str(target)]
         # scikit-learn's searches take the highest score for the best.
         if target.higher_is_better:

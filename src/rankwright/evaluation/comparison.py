@@ -17,7 +17,7 @@ from rankwright.evaluation.pairing import (
     shared_metrics,
     shared_weights,
 )
-from rankwright.evaluation.per_query import evaluate
+from rankwright.evaluation.per_query import evaluate_data
 from rankwright.evaluation.significance import (
     DECIMALS,
     ROUNDING,
@@ -341,9 +341,7 @@ def _evaluation(
             f"compare takes evaluations, as rw.evaluate returns them, and got a {type(system).__name__}; "
             "rankers and systems also need data=."
         )
-    scores = system.predict(data)
-    options: dict[str, Any] = {"group": data.group, "weights": data.weights}
-    result = evaluate(scores, data.labels, metrics=metrics or "ndcg@10", **options)
+    result = evaluate_data(system.predict(data), data, metrics or "ndcg@10")
     return replace(result, query_ids=data.query_ids)
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,9 @@ from rankwright.metrics import Metric, metric, metric_texts
 from rankwright.support import checks
 from rankwright.support.reducer import ALONE, Reducer, addable
 from rankwright.support.tables import Table, Tabular
+
+if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
 
 TIES = {
     "worst": kernel.WORST,
@@ -179,6 +182,17 @@ def evaluate(
         for _, term in metric(text).terms():
             guards.check_gains(term, str(term), choose_label(bound.labels, term.label))
     return bound(scores)
+
+
+def evaluate_data(
+    scores: ArrayLike,
+    data: RankingData,
+    metrics: str | Metric | Sequence[str | Metric],
+    **options: Any,
+) -> Evaluation:
+    """Evaluate scores of data by its labels, queries and weights; options are options of `evaluate`."""
+    named: dict[str, Any] = {"group": data.group, "weights": data.weights, "metrics": metrics}
+    return evaluate(scores, data.labels, **named, **options)
 
 
 class _Ranking(NamedTuple):

@@ -13,7 +13,7 @@ from scipy import stats
 
 from rankwright.charts.parts import direction
 from rankwright.data.dataset import RankingData
-from rankwright.evaluation.per_query import Evaluation, evaluate
+from rankwright.evaluation.per_query import Evaluation, evaluate_data
 from rankwright.evaluation.systems import System, numbered
 from rankwright.metrics import Metric
 from rankwright.report.page import shortened
@@ -64,11 +64,7 @@ class ScoredRuns:
         scores = [ranker.predict(data) for ranker in rankers]
         # As in the means, documents without a label count as not relevant.
         data = data.with_unjudged_as_not_relevant()
-        options: dict[str, Any] = {"group": data.group, "weights": data.weights}
-        evaluations = [
-            evaluate(run_scores, data.labels, metrics=listed or _METRICS, **options)
-            for run_scores in scores
-        ]
+        evaluations = [evaluate_data(values, data, listed or _METRICS) for values in scores]
         return cls(distinct_names(systems), data, scores, evaluations)
 
     @property
@@ -137,10 +133,8 @@ class ScoredRuns:
 
     def mean_with_ties(self, run: int, ties: str) -> float:
         """Return the mean of the first metric with a tie policy of `evaluate`."""
-        data, metric = self.data, self.metrics[0]
-        options: dict[str, Any] = {"group": data.group, "weights": data.weights}
-        result = evaluate(self.scores[run], data.labels, metrics=metric, ties=ties, **options)
-        return result.mean[metric]
+        metric = self.metrics[0]
+        return evaluate_data(self.scores[run], self.data, metric, ties=ties).mean[metric]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.dataset import RankingData
-from rankwright.evaluation.per_query import evaluate
+from rankwright.evaluation.per_query import evaluate_data
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
@@ -262,12 +262,5 @@ def _values(
     ).fit(train)
     if ranker.interrupted_:
         raise KeyboardInterrupt
-    result = evaluate(
-        ranker.predict(held_out),
-        held_out.labels,
-        group=held_out.group,
-        metrics=metrics,
-        weights=held_out.weights,
-        threads=threads,
-    )
+    result = evaluate_data(ranker.predict(held_out), held_out, metrics, threads=threads)
     return list(result.mean.values())

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
-from rankwright.evaluation.per_query import evaluate
+from rankwright.evaluation.per_query import evaluate_data
 from rankwright.metrics import Metric
 from rankwright.support import checks
 from rankwright.support.ranges import Choice, Range
@@ -290,15 +290,7 @@ def validation_value(
     scores: NDArray[np.float64], data: RankingData, metric: Metric, threads: int
 ) -> float:
     """Evaluate a metric on validation queries."""
-    result = evaluate(
-        scores,
-        data.labels,
-        group=data.group,
-        metrics=[metric],
-        weights=data.weights,
-        threads=threads,
-    )
-    mean = result.mean[str(metric)]
+    mean = evaluate_data(scores, data, [metric], threads=threads).mean[str(metric)]
     if math.isnan(mean):
         raise ValueError(
             f"no validation query has a relevant document, so {metric} has no value; validate on other queries, or use "

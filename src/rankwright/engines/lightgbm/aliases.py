@@ -43,54 +43,28 @@ _ALIASES = {
 MAIN_NAMES = {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
 
 # Parameters that people know from LightGBM, and why they cannot be used.
-_OTHER_BOOSTING = (
-    "the boosting is rankwright's own; for samples use subsample=, subsample_queries= or "
-    "bagging_temperature= of the estimator"
-)
-_GRADIENT_OF_ITS_OWN = (
-    "gradients come from the estimator's objective=, which has options of its own"
-)
-_DEVICE = "trees are grown on the processor by this process"
-_LABELS = "labels and their gains belong to the metric, such as metric='ndcg(gain=linear)@10'"
-REFUSED = {
-    **dict.fromkeys(("boosting", "boosting_type", "boost"), _OTHER_BOOSTING),
-    **dict.fromkeys(("data_sample_strategy", "top_rate", "other_rate"), _OTHER_BOOSTING),
-    **dict.fromkeys(
-        ("drop_rate", "rate_drop", "max_drop", "skip_drop", "uniform_drop"), _OTHER_BOOSTING
+_REASONS = {
+    "boosting boosting_type boost data_sample_strategy top_rate other_rate drop_rate rate_drop "
+    "max_drop skip_drop uniform_drop pos_bagging_fraction neg_bagging_fraction": (
+        "the boosting is rankwright's own; for samples use subsample=, subsample_queries= or "
+        "bagging_temperature= of the estimator"
     ),
-    **dict.fromkeys(("pos_bagging_fraction", "neg_bagging_fraction"), _OTHER_BOOSTING),
-    **dict.fromkeys(("linear_tree", "linear_trees", "linear_lambda"), "trees have constant leaves"),
-    **dict.fromkeys(
-        ("device", "device_type", "gpu_device_id", "gpu_platform_id", "gpu_use_dp", "num_gpu"),
-        _DEVICE,
+    "linear_tree linear_trees linear_lambda": "trees have constant leaves",
+    "device device_type gpu_device_id gpu_platform_id gpu_use_dp num_gpu tree_learner "
+    "num_machines num_machine machines": "trees are grown on the processor by this process",
+    "lambdarank_truncation_level lambdarank_norm lambdarank_position_bias_regularization "
+    "sigmoid scale_pos_weight is_unbalance class_weight": (
+        "gradients come from the estimator's objective=, which has options of its own"
     ),
-    **dict.fromkeys(("tree_learner", "num_machines", "num_machine", "machines"), _DEVICE),
-    **dict.fromkeys(
-        (
-            "lambdarank_truncation_level",
-            "lambdarank_norm",
-            "sigmoid",
-            "lambdarank_position_bias_regularization",
-        ),
-        _GRADIENT_OF_ITS_OWN,
+    "label_gain": (
+        "labels and their gains belong to the metric, such as metric='ndcg(gain=linear)@10'"
     ),
-    **dict.fromkeys(("scale_pos_weight", "is_unbalance", "class_weight"), _GRADIENT_OF_ITS_OWN),
-    "label_gain": _LABELS,
-    **dict.fromkeys(
-        ("eval_at", "ndcg_at", "ndcg_eval_at", "map_at"),
-        "cutoffs belong to metric=, such as 'ndcg@10'",
-    ),
-    **dict.fromkeys(
-        ("use_quantized_grad", "num_grad_quant_bins"),
-        "gradients are rounded to an exact grid already",
-    ),
-    **dict.fromkeys(
-        ("deterministic", "force_row_wise", "force_col_wise"),
-        "the same seed gives the same model without it",
-    ),
-    **dict.fromkeys(
-        ("cegb_penalty_feature_lazy", "cegb_penalty_feature_coupled"),
-        "it looks back at earlier trees, which a resumed training does not have",
+    "eval_at ndcg_at ndcg_eval_at map_at": "cutoffs belong to metric=, such as 'ndcg@10'",
+    "use_quantized_grad num_grad_quant_bins": "gradients are rounded to an exact grid already",
+    "deterministic force_row_wise force_col_wise": "the same seed gives the same model without it",
+    "cegb_penalty_feature_lazy cegb_penalty_feature_coupled": (
+        "it looks back at earlier trees, which a resumed training does not have"
     ),
     "importance_type": "feature_importances_ are shares of the total gain",
 }
+REFUSED = {name: reason for names, reason in _REASONS.items() for name in names.split()}
