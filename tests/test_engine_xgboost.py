@@ -430,7 +430,7 @@ def test_exports_take_its_trees(target: str) -> None:
     y = np.nan_to_num(HARD.X[:, 0] + HARD.X[:, 1] > 0).astype(float)
     model = quick(engine="xgboost").fit(HARD.X[:, :3], y, group=[60] * 10).model_
     options, writer = export_options(model), load_target(target)
-    exported = writer.write(list(model.forest.trees()), model.feature_names, options)
+    exported = writer.write(list(model.forest.trees()), options)
     found = verify_content(exported.content, model, writer, options, HARD.X[:, :3])
     assert found.different == found.different_with_missing
     assert found.probes > 100

@@ -29,9 +29,7 @@ from rankwright.kernels.tree_arrays import AMONG, NAN_TO_DEFAULT, TreeArrays
 
 def written(model: rw.Model, target: str, version: str | None = None) -> bytes:
     options = export_options(model, version)
-    return (
-        load_target(target).write(list(model.forest.trees()), model.feature_names, options).content
-    )
+    return load_target(target).write(list(model.forest.trees()), options).content
 
 
 def verified(
@@ -94,11 +92,11 @@ def test_elasticsearch_honours_missing(version: str | None) -> None:
 def test_elasticsearch_read_missing_as_zero_before(version: str) -> None:
     model = model_of([stump(1.0, default_left=False)], 1)
     target, options = load_target("elasticsearch-ltr"), export_options(model, version)
-    exported = target.write(list(model.forest.trees()), ["f0"], options)
+    exported = target.write(list(model.forest.trees()), options)
     assert "as 0: 1 of 1 splits" in exported.notes[0]
     assert plugin_scores(exported.content, model, [[np.nan]], "zero") == [-1.5]
     rows = np.array([[np.nan]])
-    assert target.score(exported.content, rows, ["f0"], options).tolist() == [-1.5]
+    assert target.score(exported.content, rows, options).tolist() == [-1.5]
 
 
 # D3: a column without missing values in training has `missing` where 0 goes, whatever the engine.
@@ -130,7 +128,7 @@ def test_a_model_on_zeros_reads_an_absent_feature_as_zero(
 ) -> None:
     model = on_zeros(engine)
     options = export_options(model, version)
-    exported = load_target(target).write(list(model.forest.trees()), model.feature_names, options)
+    exported = load_target(target).write(list(model.forest.trees()), options)
     served = plugin_scores(exported.content, model, X[:200], missing)
     trained_on = single_scores(model, np.nan_to_num(X[:200]))
     np.testing.assert_allclose(served, trained_on, atol=1e-6)
@@ -240,7 +238,7 @@ def test_small_forests_keep_64_bits_and_the_user_may_say_otherwise() -> None:
         options = export_options(model, evaluator=evaluator)
         target = load_target("vespa")
         assert not verify_content(content, model, target, options, X).exact
-        exported = target.write(list(model.forest.trees()), model.feature_names, options)
+        exported = target.write(list(model.forest.trees()), options)
         assert "computes a forest of this size in 32 bits" in exported.notes[0]
         check = verify_content(
             exported.content, model, target, options, X.astype(np.float32).astype(float)
@@ -303,7 +301,7 @@ def test_a_level_without_a_text_and_missing_categories_are_one_in_vespa() -> Non
     with pytest.raises(ValueError, match="'f0' has missing values and the level ''"):
         written(with_category(("", "blue"), missing_left=True), "vespa")
     model = with_category(("blue", ""), missing_left=False)
-    exported = load_target("vespa").write(list(model.forest.trees()), ["f0"], export_options(model))
+    exported = load_target("vespa").write(list(model.forest.trees()), export_options(model))
     assert "a missing value is scored as this level" in exported.notes[0]
     assert served(model, None) == served(model, "") == -1.5
     check = verified(exported.content, model, "vespa", np.array([[0.0], [1.0]]))
@@ -413,7 +411,7 @@ def test_the_served_score_of_elasticsearch() -> None:
     assert constant[0] > 0
     np.testing.assert_allclose(np.array(scores) - constant, model.predict(rows), atol=1e-6)
     target, options = load_target("elastic"), export_options(model)
-    ours = target.score(content, rows, model.feature_names, options) + constant[0]
+    ours = target.score(content, rows, options) + constant[0]
     assert np.array_equal(ours.astype(np.float32), np.float32(scores))
     assert verified(content, model, "elastic", rows).exact
 
@@ -426,7 +424,7 @@ def test_ties_that_rounding_makes_are_no_change_of_order() -> None:
     content = written(model, "elastic")
     scores = [elastic_served(content, row)[1] for row in documents(rows, ["f0", "f1"])]
     assert scores[0] == scores[1]
-    ours = load_target("elastic").score(content, rows, ["f0", "f1"], export_options(model))
+    ours = load_target("elastic").score(content, rows, export_options(model))
     assert ours[0] == ours[1]
     assert verified(content, model, "elastic", rows).exact
 
@@ -456,7 +454,7 @@ def test_the_largest_number_is_no_missing_value_in_vespa(evaluator: str) -> None
     assert vespa_scores(content, rows, ["f0"], "llvm") == model.predict(rows).tolist()
     options = export_options(model, evaluator=evaluator)
     target = load_target("vespa")
-    exported = target.write(list(model.forest.trees()), ["f0"], options)
+    exported = target.write(list(model.forest.trees()), options)
     assert verify_content(exported.content, model, target, options, rows[2:]).exact
 
 
@@ -504,9 +502,7 @@ def test_names_that_xgboost_and_lightgbm_refuse_are_told() -> None:
 
     def note(target: str) -> str:
         options = export_options(model)
-        exported = load_target(target).write(
-            list(model.forest.trees()), model.feature_names, options
-        )
+        exported = load_target(target).write(list(model.forest.trees()), options)
         return " ".join(exported.notes)
 
     assert "refuses names with [, ] or <, such as 'price[0]'" in note("xgboost")
@@ -523,9 +519,7 @@ def test_codes_are_written_as_texts_whatever_the_version_of_vespa() -> None:
     document = json.loads(written(model, "vespa"))
     assert document["pandas_categorical"][0][:3] == ["0", "1", "2"]
     options = export_options(model)
-    notes = (
-        load_target("vespa").write(list(model.forest.trees()), model.feature_names, options).notes
-    )
+    notes = load_target("vespa").write(list(model.forest.trees()), options).notes
     assert "must be string attributes that hold the codes, such as '3'" in notes[0]
     page = (Path(__file__).parents[1] / "docs" / "engines.md").read_text()
     assert "also for versions of Vespa that know integer categories" in page

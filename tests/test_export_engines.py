@@ -84,9 +84,7 @@ def exported(
     model: rw.Model, target: str, options: ExportOptions | None = None, version: str | None = None
 ) -> bytes:
     options = options or export_options(model, version)
-    return (
-        load_target(target).write(list(model.forest.trees()), model.feature_names, options).content
-    )
+    return load_target(target).write(list(model.forest.trees()), options).content
 
 
 def rows_of(model: rw.Model) -> Any:
@@ -125,9 +123,7 @@ def test_engines_without_missing_values_read_them_as_zero(
 ) -> None:
     model = MODELS[name]()
     content, rows = exported(model, target, version=version), rows_of(model)
-    scores = load_target(target).score(
-        content, rows, model.feature_names, export_options(model, version)
-    )
+    scores = load_target(target).score(content, rows, export_options(model, version))
     assert np.array_equal(scores, single_sums(model, np.nan_to_num(rows)))
 
 
@@ -147,7 +143,7 @@ def test_scores_are_equal_to_the_last_bit(
         rows = block.rows if knows_missing else np.where(np.isnan(block.rows), 0.0, block.rows)
         sums = single_sums if precision.single_features else double_sums
         expected = sums(model, rows)
-        scores = engine.score(content, rows, model.feature_names, options)
+        scores = engine.score(content, rows, options)
         if target == "elastic":  # the score is a float, after a constant was added
             unit = np.spacing(np.float32(np.abs(expected).max() + precision.offset))
             np.testing.assert_allclose(scores, expected, rtol=0, atol=unit)
@@ -211,7 +207,7 @@ def test_probes_reach_every_leaf_and_every_side_of_a_threshold() -> None:
 def test_vespa_compares_categories_as_text(texts: bool) -> None:
     model = categorical(texts)
     options = export_options(model)
-    result = load_target("vespa").write(list(model.forest.trees()), model.feature_names, options)
+    result = load_target("vespa").write(list(model.forest.trees()), options)
     check = verify_content(result.content, model, load_target("vespa"), options, X, QID)
     assert check.exact, str(check)
     assert ("must be string attributes" in " ".join(result.notes)) is not texts
@@ -233,7 +229,11 @@ def test_targets_without_categories_name_the_feature(target: str) -> None:
 def test_vespa_and_an_empty_set_of_categories(default_left: bool) -> None:
     model = model_of([stump(0.0, decision=AMONG, default_left=default_left)], 1)
     check = verify_content(
-        exported(model, "vespa"), model, load_target("vespa"), ExportOptions(), np.zeros((1, 1))
+        exported(model, "vespa"),
+        model,
+        load_target("vespa"),
+        export_options(model),
+        np.zeros((1, 1)),
     )
     assert check.exact
 
@@ -243,9 +243,7 @@ def test_vespa_and_an_empty_set_of_categories(default_left: bool) -> None:
 
 def notes_of(model: rw.Model, target: str, version: str | None = None) -> str:
     options = export_options(model, version)
-    return " ".join(
-        load_target(target).write(list(model.forest.trees()), model.feature_names, options).notes
-    )
+    return " ".join(load_target(target).write(list(model.forest.trees()), options).notes)
 
 
 def test_notes_count_splits_whose_meaning_changes() -> None:
@@ -306,12 +304,12 @@ def test_opensearch_reads_missing_as_zero_on_request() -> None:
     content = json.dumps(
         {"objective": "rank:ndcg", "splits": trees, "missing_as_zero": True}
     ).encode()
-    assert target.score(content, rows, ["f0"], ExportOptions(target_version="3.9")).tolist() == [
+    assert target.score(content, rows, ExportOptions(["f0"], target_version="3.9")).tolist() == [
         -1.5,
         -1.5,
     ]
     with pytest.raises(ValueError, match="does not know"):
-        target.score(content, rows, ["f0"], ExportOptions(target_version="3.8"))
+        target.score(content, rows, ExportOptions(["f0"], target_version="3.8"))
 
 
 # Small examples worked by hand. The number after 0.5 in single precision is 0.5 + 2^-24.
@@ -381,18 +379,20 @@ def test_ranklib_by_hand() -> None:
 
 
 def test_ranklib_numbers_features_by_the_feature_set() -> None:
-    options = ExportOptions(feature_set=FeatureSet(("f1", "f0")))
+    options = ExportOptions(["f0", "f1"], feature_set=FeatureSet(("f1", "f0")))
     content = exported(small(), "ranklib", options)
     assert re.findall(r"<feature>(\d)</feature>", content.decode()) == ["2", "1"]
     rows = np.array([[0.4, 9.0], [0.6, 1.0], [0.6, 2.0]])
-    scores = load_target("ranklib").score(content, rows, ["f0", "f1"], options)
+    scores = load_target("ranklib").score(content, rows, options)
     assert scores.tolist() == [1 + 0.5, -0.25 + 0.5, 4 + 0.5]
 
 
 def test_solr_by_hand() -> None:
     document = json.loads(
         exported(
-            small(), "solr", ExportOptions(name="m", feature_set=FeatureSet(("f0", "f1"), "s"))
+            small(),
+            "solr",
+            ExportOptions(["f0", "f1"], "m", feature_set=FeatureSet(("f0", "f1"), "s")),
         )
     )
     trees = document["params"].pop("trees")
@@ -463,9 +463,7 @@ def test_elastic_by_hand() -> None:
 )
 def test_evaluators_by_hand(target: str) -> None:
     rows = np.array([[0.5, 9.0], [0.5 + 2**-24, 2 - 2**-23], [0.6, 2.0], [0.5, np.nan], [0.6, 7.0]])
-    scores = load_target(target).score(
-        exported(small(), target), rows, ["f0", "f1"], ExportOptions()
-    )
+    scores = load_target(target).score(exported(small(), target), rows, ExportOptions(["f0", "f1"]))
     assert scores.tolist() == [1 + 0.5, -0.25 + 0.5, 4 + 0.5, 1 + 0.5, 4 + 0.5]
 
 
@@ -708,7 +706,7 @@ def chain(n_nodes: int, missing: int = AS_ZERO, default_left: bool = False) -> T
 def test_deep_trees(target: str) -> None:
     model = model_of([chain(199)], 199)
     rows = np.random.default_rng(0).normal(size=(50, 199))
-    options = ExportOptions()
+    options = export_options(model)
     assert verify_content(exported(model, target), model, load_target(target), options, rows).exact
     with pytest.raises(ValueError, match="tree 0 has more than 200 levels"):
         exported(model_of([chain(201)], 201), target)
@@ -768,7 +766,7 @@ def test_verification_counts_order_changes() -> None:
     trees = json.loads(exported(model, "opensearch"))
     trees[0]["children"][0]["leaf"], trees[0]["children"][1]["leaf"] = 1.0, 0.0
     rows = np.array([[-1.0], [1.0], [2.0], [-2.0]])
-    target, options = load_target("opensearch"), ExportOptions()
+    target, options = load_target("opensearch"), export_options(model)
     result = verify_content(json.dumps(trees).encode(), model, target, options, rows, [1, 1, 2, 2])
     assert result.largest_difference == 1.0
     assert (
@@ -779,7 +777,9 @@ def test_verification_counts_order_changes() -> None:
 def test_verification_needs_rows() -> None:
     model = trained("stumps")
     with pytest.raises(ValueError, match="no rows"):
-        verify_content(exported(model, "solr"), model, load_target("solr"), ExportOptions(), X[:0])
+        verify_content(
+            exported(model, "solr"), model, load_target("solr"), export_options(model), X[:0]
+        )
 
 
 @pytest.mark.parametrize(
@@ -798,7 +798,7 @@ def test_the_evaluator_refuses_what_the_plugin_refuses(
     trees = json.loads(exported(small(), "opensearch"))
     content = json.dumps([change(trees[0])]).encode()
     with pytest.raises(ValueError, match=message):
-        load_target("opensearch").score(content, np.zeros((1, 2)), ["f0", "f1"], ExportOptions())
+        load_target("opensearch").score(content, np.zeros((1, 2)), ExportOptions(["f0", "f1"]))
 
 
 def test_tiny_numbers_are_zeros() -> None:
@@ -807,7 +807,5 @@ def test_tiny_numbers_are_zeros() -> None:
     for threshold, expected in ((0.0, [0, 0, 0, 0, 1, 0]), (-ZERO, [1, 1, 1, 1, 1, 0])):
         model = model_of([stump(threshold, values=(0.0, 1.0))], 1)
         for target in ("opensearch", "ranklib", "vespa", "elastic"):
-            scores = load_target(target).score(
-                exported(model, target), rows, ["f0"], ExportOptions()
-            )
+            scores = load_target(target).score(exported(model, target), rows, ExportOptions(["f0"]))
             assert scores.tolist() == expected == model.forest.predict(rows).tolist()

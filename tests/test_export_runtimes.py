@@ -119,9 +119,9 @@ def check(
 ) -> Exported:
     """Export, and compare the runtime and the evaluator with the model's own scores."""
     single = target in SINGLE
-    exported = TARGETS[target].write(trees, names, ExportOptions())
+    exported = TARGETS[target].write(trees, ExportOptions(names))
     expected = own_scores(trees, X)
-    evaluated = TARGETS[target].score(exported.content, X, names, ExportOptions())
+    evaluated = TARGETS[target].score(exported.content, X, ExportOptions(names))
     ran = runtime_scores(target, exported.content, X, folder)
     if single:
         # Each tree rounds its value and the sum once.
@@ -146,10 +146,10 @@ def with_bits(trees: Sequence[TreeArrays]) -> list[TreeArrays]:
 def check_each_leaf(target: str, trees: Sequence[TreeArrays], X: Any, folder: Path) -> None:
     """Every tree by itself sends every row to the same leaf."""
     for tree in with_bits(trees):
-        exported = TARGETS[target].write([tree], NAMES, ExportOptions())
+        exported = TARGETS[target].write([tree], ExportOptions(NAMES))
         expected = own_scores([tree], X)
         assert np.array_equal(
-            TARGETS[target].score(exported.content, X, NAMES, ExportOptions()), expected
+            TARGETS[target].score(exported.content, X, ExportOptions(NAMES)), expected
         )
         ran = runtime_scores(target, exported.content, X, folder)
         assert ran is None or np.array_equal(ran, expected)
@@ -295,7 +295,7 @@ def test_sets_of_categories(target: str, missing: int, default_left: bool, tmp_p
 def test_a_category_that_single_precision_cannot_hold_is_refused(target: str) -> None:
     tree = stump(0.0, AMONG, categories=[3, 1 << 24], column=3)
     with pytest.raises(ValueError, match="feature 'kind' has the category 16777216"):
-        TARGETS[target].write([tree], NAMES, ExportOptions())
+        TARGETS[target].write([tree], ExportOptions(NAMES))
 
 
 def test_zeros_apart_from_their_neighbours_become_several_nodes(
@@ -341,42 +341,42 @@ def test_a_path_that_knows_a_value_leaves_nodes_out() -> None:
 
 def test_the_json_form_is_documented() -> None:
     trees = [random_tree(1), leaf(1.0)]
-    model = json.loads(json_form.TARGET.write(trees, NAMES, ExportOptions()).content)
+    model = json.loads(json_form.TARGET.write(trees, ExportOptions(NAMES)).content)
     documented = set(re.findall(r'"(\w+)":', json_form.__doc__ or ""))
     assert documented == set(model) | set(model["trees"][0])
     assert model["features"] == NAMES
     assert model["trees"][1]["value"] == [1.0]
     with pytest.raises(ValueError, match="not of the form 'rankwright-trees'"):
-        json_form.TARGET.score(b'{"format": "other"}', np.zeros((1, 4)), NAMES, ExportOptions())
+        json_form.TARGET.score(b'{"format": "other"}', np.zeros((1, 4)), ExportOptions(NAMES))
 
 
 @pytest.mark.parametrize("target", ["json", "xgboost"])
 def test_columns_are_found_by_name(target: str) -> None:
     trees = [random_tree(seed, 9, [AT_MOST]) for seed in range(5)]
-    content = TARGETS[target].write(trees, NAMES, ExportOptions()).content
+    content = TARGETS[target].write(trees, ExportOptions(NAMES)).content
     X = probe_rows(trees, single=True)
-    straight = TARGETS[target].score(content, X, NAMES, ExportOptions())
+    straight = TARGETS[target].score(content, X, ExportOptions(NAMES))
     order = [2, 0, 3, 1]
     mixed = TARGETS[target].score(
-        content, X[:, order], [NAMES[column] for column in order], ExportOptions()
+        content, X[:, order], ExportOptions([NAMES[column] for column in order])
     )
     assert np.array_equal(straight, mixed)
     with pytest.raises(ValueError, match="feature 'kind' of the exported model is not a column"):
-        TARGETS[target].score(content, X[:, :3], NAMES[:3], ExportOptions())
+        TARGETS[target].score(content, X[:, :3], ExportOptions(NAMES[:3]))
 
 
 @pytest.mark.parametrize("target", ["lightgbm", "onnx", "treelite", "c"])
 def test_rows_of_another_width_are_refused(target: str) -> None:
-    content = TARGETS[target].write([random_tree(1)], NAMES, ExportOptions()).content
+    content = TARGETS[target].write([random_tree(1)], ExportOptions(NAMES)).content
     with pytest.raises(
         ValueError, match=r"shape \(2, 3\); the exported model takes 4 columns|onnx"
     ):
-        TARGETS[target].score(content, np.zeros((2, 3)), NAMES, ExportOptions())
+        TARGETS[target].score(content, np.zeros((2, 3)), ExportOptions(NAMES))
 
 
 def test_the_text_of_lightgbm_keeps_names_apart_and_says_the_objective() -> None:
     names = ["a b", "a_b", 'a"b', "é"]
-    content = lightgbm_text.TARGET.write([random_tree(1)], names, ExportOptions()).content
+    content = lightgbm_text.TARGET.write([random_tree(1)], ExportOptions(names)).content
     booster = lgb.Booster(model_str=content.decode())
     assert len(set(booster.feature_name())) == 4
     assert {"a_b", "é"} < set(booster.feature_name())
@@ -390,14 +390,14 @@ def test_the_text_of_lightgbm_has_the_gains() -> None:
         stump(0.5, column=1)._replace(gain=np.array([0.25])),
         stump(0.0, AMONG, default_left=True, categories=[1, 3], column=3),
     ]
-    content = lightgbm_text.TARGET.write(trees, NAMES, ExportOptions()).content
+    content = lightgbm_text.TARGET.write(trees, ExportOptions(NAMES)).content
     booster = lgb.Booster(model_str=content.decode())
     assert booster.feature_importance("gain").tolist() == [3.0, 0.25, 0.0, 1.0]
 
 
 def test_xgboost_writes_the_same_model_again() -> None:
     trees = [random_tree(seed, 14, [AT_MOST, AMONG]) for seed in range(10)]
-    content = xgboost_json.TARGET.write(trees, NAMES, ExportOptions()).content
+    content = xgboost_json.TARGET.write(trees, ExportOptions(NAMES)).content
     booster = xgb.Booster()
     booster.load_model(bytearray(content))
     ours, again = json.loads(content)["learner"], json.loads(booster.save_raw("json"))["learner"]
@@ -410,7 +410,7 @@ def test_the_graph_names_its_features_and_shares_no_branch_but_those_of_sets() -
     import onnx
 
     content = onnx_graph.TARGET.write(
-        [random_tree(1, 9, [AT_MOST])], NAMES, ExportOptions(name="web")
+        [random_tree(1, 9, [AT_MOST])], ExportOptions(NAMES, name="web")
     ).content
     model = onnx.load_from_string(content)
     onnx.checker.check_model(model, full_check=True)
@@ -435,7 +435,7 @@ def test_the_graph_names_its_features_and_shares_no_branch_but_those_of_sets() -
 
 @pytest.mark.parametrize("name", ["web-search 2", "2nd", "é"])
 def test_names_of_c_functions_compile(name: str, tmp_path: Path) -> None:
-    content = c_source.TARGET.write([random_tree(1)], NAMES, ExportOptions(name=name)).content
+    content = c_source.TARGET.write([random_tree(1)], ExportOptions(NAMES, name=name)).content
     (tmp_path / "model.c").write_bytes(content)
     caller = "int main(void) { return !(NAMES[2][0] == 'p' && SCORE((const double[4]){1, 2, 3, 4}) == WANTED); }\n"
     plain = c_source.identifier(name)
@@ -455,9 +455,9 @@ def test_a_missing_library_is_named_with_its_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ImportError, match=rf"needs {library}, .*rankwright\[{target}\]"):
-        TARGETS[target].write([leaf(1.0)], NAMES, ExportOptions())
+        TARGETS[target].write([leaf(1.0)], ExportOptions(NAMES))
     with pytest.raises(ImportError, match=rf"needs {library}, "):
-        TARGETS[target].score(b"", np.zeros((1, 4)), NAMES, ExportOptions())
+        TARGETS[target].score(b"", np.zeros((1, 4)), ExportOptions(NAMES))
 
 
 def test_thresholds_of_single_precision_let_the_same_numbers_pass() -> None:

@@ -99,7 +99,7 @@ def test_exports_are_exact(engine: str, target: str, tmp_path: Path) -> None:
     rows = np.nan_to_num(VALID.X).astype(np.float32).astype(np.float64)
     result = verify_content(file.read_bytes(), model, load_target(target), options, rows)
     assert result.different == result.different_with_missing
-    scores = load_target(target).score(file.read_bytes(), rows, model.feature_names, options)
+    scores = load_target(target).score(file.read_bytes(), rows, options)
     np.testing.assert_allclose(scores, model.predict(rows), atol=1e-5)
 
 

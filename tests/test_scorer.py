@@ -86,7 +86,7 @@ def test_the_bits_of_trees_of_any_shape(n_leaves: int, written: str) -> None:
     trees += [leaf(0.1), stump(-0.0), stump(0.0, default_left=True)]
     rows = hand_made_trees.probe_rows(trees)
     if written == "lightgbm":
-        content = lightgbm_text.TARGET.write(trees, NAMES, ExportOptions()).content
+        content = lightgbm_text.TARGET.write(trees, ExportOptions(NAMES)).content
         found, expected = scorer_trees.read_lightgbm(content), LightGBMForest.load(content)
     else:
         grown = [GrownTree(tree, np.ones(len(tree.value))) for tree in trees]

@@ -49,7 +49,7 @@ def run(program: str, model: bytes, rows: Any, folder: Path) -> subprocess.Compl
 
 
 def written(trees: Sequence[TreeArrays], names: Sequence[str]) -> bytes:
-    return json_form.TARGET.write(trees, names, ExportOptions()).content
+    return json_form.TARGET.write(trees, ExportOptions(names)).content
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

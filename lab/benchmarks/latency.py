@@ -88,14 +88,14 @@ def systems_of(model: Any, data: Any, X: Any, folder: Path) -> dict[str, Callabl
     expected = model.predict(X)
     booster = lightgbm.Booster(model_str=model.forest.dump().decode())
     trees = list(model.forest.trees())
-    checkpoint = treelite_model.TARGET.write(trees, model.feature_names, ExportOptions()).content
+    checkpoint = treelite_model.TARGET.write(trees, ExportOptions(model.feature_names)).content
     loaded = treelite.Model.deserialize_bytes(checkpoint)
     tl2cgen.export_lib(
         loaded, toolchain="gcc", libpath=str(folder / "trees.so"), params={"parallel_comp": 2}
     )
     predictor = tl2cgen.Predictor(str(folder / "trees.so"), nthread=1)
     score_rows = compiled(
-        c_source.TARGET.write(trees, model.feature_names, ExportOptions()).content, folder
+        c_source.TARGET.write(trees, ExportOptions(model.feature_names)).content, folder
     )
     scores = np.zeros(len(X))
     own = catboost.CatBoost(

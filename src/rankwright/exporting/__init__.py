@@ -126,9 +126,7 @@ def to_booster(model: Model) -> Any:
     """Return the trees as a ``Booster`` of the library that grew them."""
     engine = load_engine(model.manifest["engine"]["name"])
     # The engine's own form is one of the targets, with the names of the columns.
-    written = load_target(engine.name).write(
-        model.scoring_trees(), model.feature_names, export_options(model)
-    )
+    written = load_target(engine.name).write(model.scoring_trees(), export_options(model))
     return engine.booster(written.content)
 
 
@@ -162,7 +160,7 @@ def export_options(
         features = read_feature_set(feature_set)
         check_feature_set(model.columns.feature_names, features, str(feature_set))
     return ExportOptions(
-        *(name, target_version, evaluator, features),
+        *(model.feature_names, name, target_version, evaluator, features),
         model.columns.categories,
         model.recipe,
         model.base_score,
@@ -185,7 +183,7 @@ def write_export(
     file = Path(path)
     if file.is_dir():
         file /= target.file_name
-    exported = target.write(model.scoring_trees(), model.feature_names, options)
+    exported = target.write(model.scoring_trees(), options)
     write_together({file: exported.content})
     notes = list(exported.notes)
     if model.base_score is not None and not target.adds_base_score:

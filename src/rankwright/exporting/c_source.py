@@ -21,6 +21,7 @@ a row in half the time.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -28,15 +29,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.within_query import KINDS
-from rankwright.exporting.contract import (
-    Exported,
-    ExportOptions,
-    Floats,
-    Names,
-    Support,
-    Target,
-    Trees,
-)
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target, Trees
 from rankwright.exporting.nodes import missing_left
 from rankwright.exporting.walk import Decision, Rows, dense, walk
 from rankwright.kernels.tree_arrays import SPECIAL, pack
@@ -54,9 +47,9 @@ class CSource(Target):
     whole_queries = True
     adds_base_score = True
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Write the tables and the functions that read them."""
-        packed = pack(trees, len(feature_names))
+        packed = pack(trees, len(options.features))
         among = (packed.rule & 3) == 2
         # A node that is special and has no categories has zeros that are missing.
         zero_is_missing = ~among & (packed.kind == SPECIAL)
@@ -64,7 +57,7 @@ class CSource(Target):
         rule = _MISSING_LEFT * goes_left + _ZERO_IS_MISSING * zero_is_missing + _IS_SET * among
         # Features within the query are computed by the file itself, so callers do not give them.
         name = identifier(options.name)
-        features = list(feature_names[: len(feature_names) - len(options.recipe.names)])
+        features = list(options.features[: len(options.features) - len(options.recipe.names)])
         given = features
         if options.base_score is not None and options.base_score not in features:
             given = [*features, options.base_score]
@@ -90,12 +83,12 @@ class CSource(Target):
         )
         return Exported(text.encode("ascii"))
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Score rows by the tables, as the functions of the file do, without compiling or executing it."""
         text = content.decode()
         # Behind the features of the trees, rows of the file have room for those of a linear start.
         n_features = int(re.findall(r"#define N_FEATURES (\d+)", text)[0])
-        rows = dense(X, n_features if options.linear is None else len(feature_names))
+        rows = dense(X, n_features if options.linear is None else len(options.features))
         # The tables are parsed from the text, so that no compiler is needed.
         tables = {
             name: [_read(number) for number in numbers.replace("\n", " ").split(",")]
@@ -109,7 +102,9 @@ class CSource(Target):
         return scores
 
 
-def _functions(name: str, features: Names, given: Names, options: ExportOptions) -> dict[str, Any]:
+def _functions(
+    name: str, features: Sequence[str], given: Sequence[str], options: ExportOptions
+) -> dict[str, Any]:
     """Return the headers and the public functions, for single documents or for all documents of a query.
 
     ``given`` are the features and, if it is not one of them, the base score.

@@ -21,7 +21,6 @@ from rankwright.support.checks import ArgumentError
 # Short names for the types in the signatures of all targets. A blur is described at `Precision`.
 Floats = NDArray[np.float64]
 Trees = Sequence[TreeArrays]
-Names = Sequence[str]
 Blur = Callable[[float], tuple[float, float] | None]
 
 
@@ -47,6 +46,8 @@ class ExportOptions:
 
     Parameters
     ----------
+    features
+        Sequence[str] of the columns of the trees.
     name
         Name of the model inside the target, if models have names there.
     target_version
@@ -65,6 +66,7 @@ class ExportOptions:
         The linear ranker that scores start from; None without.
     """
 
+    features: Sequence[str]
     name: str = "rankwright"
     target_version: str | None = None
     evaluator: str | None = None
@@ -113,9 +115,6 @@ class Precision:
     blur: Blur | None = None
 
 
-SINGLE = Precision(single_features=True, single_scores=True)
-
-
 class Support(NamedTuple):
     """How the scores of an engine agree with the model's: a row of the table in docs/deploy.md."""
 
@@ -141,7 +140,7 @@ class Target:
     """Whether the versions of the engine differ."""
 
     evaluators: tuple[str, ...] = ()
-    """Names of the engine's evaluators, if they differ."""
+    """Sequence[str] of the engine's evaluators, if they differ."""
 
     whole_queries = False
     """Whether it scores all documents of a query together, and computes features within the query."""
@@ -149,14 +148,14 @@ class Target:
     adds_base_score = False
     """Whether a file adds the trees to the base score of a document. Other files have the trees alone."""
 
-    numbers = Precision()
-    """How exactly it computes."""
+    in_32_bits = False
+    """Whether features, leaves and sums are rounded to 32 bits."""
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Write the trees; raise ValueError, naming the feature, if the target cannot express a split."""
         raise NotImplementedError
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Sum the trees of an exported file for rows [rows, columns], by the rules of the engine's code.
 
         NaN is missing, and the base score is left out.
@@ -165,7 +164,7 @@ class Target:
 
     def precision(self, content: bytes, options: ExportOptions) -> Precision:
         """Return how exactly the target computes with a file."""
-        return self.numbers
+        return Precision(self.in_32_bits, self.in_32_bits)
 
     def check(self, options: ExportOptions) -> None:
         """Raise ValueError if a given version or evaluator makes no difference or is not known."""

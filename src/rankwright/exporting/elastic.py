@@ -29,7 +29,6 @@ from rankwright.exporting.contract import (
     Exported,
     ExportOptions,
     Floats,
-    Names,
     Precision,
     Support,
     Target,
@@ -55,12 +54,12 @@ class Elastic(Target):
         ),
     )
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Write the trees."""
-        refuse_categories(trees, feature_names, "Elasticsearch's own learning to rank")
+        refuse_categories(trees, options.features, "Elasticsearch's own learning to rank")
         # The ensemble and each of its trees repeat the names, as Elasticsearch's parser wants them.
-        common = {"feature_names": list(feature_names), "target_type": "regression"}
-        plain = plain_trees(trees, feature_names, Form(nested=True))
+        common = {"feature_names": list(options.features), "target_type": "regression"}
+        plain = plain_trees(trees, options.features, Form(nested=True))
         ensemble = {
             **common,
             "aggregate_output": {"weighted_sum": {}},
@@ -71,10 +70,10 @@ class Elastic(Target):
         document = {"trained_model": {"ensemble": ensemble}}
         return Exported(json.dumps(document, separators=(",", ":"), allow_nan=False).encode())
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Score rows as Elasticsearch does, without the constant that it adds."""
         ensemble = _ensemble(content)
-        names = list(feature_names)
+        names = list(options.features)
         values = np.asarray(X, dtype=np.float64)
         total = np.zeros(len(values))
         for model in ensemble["trained_models"]:

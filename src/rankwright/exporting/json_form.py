@@ -39,15 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.exporting.contract import (
-    Exported,
-    ExportOptions,
-    Floats,
-    Names,
-    Support,
-    Target,
-    Trees,
-)
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target, Trees
 from rankwright.exporting.walk import Decision, Rows, columns_by_name, dense, walk
 from rankwright.kernels.tree_arrays import ZERO, TreeArrays
 
@@ -63,12 +55,12 @@ class JsonForm(Target):
     file_name = "model.json"
     support = (Support("your own program", "sent where the file says"),)
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Write the trees as they are."""
         content = {
             "format": FORMAT,
             "version": VERSION,
-            "features": list(feature_names),
+            "features": list(options.features),
             "zero": ZERO,
             "trees": [_tree(tree) for tree in trees],
         }
@@ -76,15 +68,15 @@ class JsonForm(Target):
             (json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n").encode()
         )
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Score rows by the rules above."""
         model = json.loads(content)
         if model.get("format") != FORMAT or model.get("version") != VERSION:
             raise ValueError(
                 f"the file is not of the form {FORMAT!r}, version {VERSION}; export the model again."
             )
-        order = columns_by_name(model["features"], feature_names)
-        rows = dense(X, len(feature_names))[:, order]
+        order = columns_by_name(model["features"], options.features)
+        rows = dense(X, len(options.features))[:, order]
         scores = np.zeros(len(rows))
         for tree in model["trees"]:
             scores += _values(tree, model["zero"], rows)

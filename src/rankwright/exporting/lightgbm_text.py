@@ -21,15 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.exporting.contract import (
-    Exported,
-    ExportOptions,
-    Floats,
-    Names,
-    Support,
-    Target,
-    Trees,
-)
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target, Trees
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, dense, walk
 from rankwright.kernels.tree_arrays import ZERO, bits_of
@@ -45,10 +37,10 @@ class LightGBMText(Target):
     file_name = "model.txt"
     support = (Support("LightGBM 3 and newer", "sent where the file says"),)
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Write the trees; a missing category goes right in LightGBM, so nodes that send it left become two."""
         form = Form(missing_category_right=True, zero_is_missing=True)
-        every = plain_trees(trees, feature_names, form)
+        every = plain_trees(trees, options.features, form)
         notes = []
         # LightGBM rounds features near zero to zero before it compares them.
         blurred = sum(
@@ -62,8 +54,10 @@ class LightGBMText(Target):
                 "as zero, and only they may go to the other side."
             )
         # The header separates names by spaces, and readers take some signs for JSON.
-        names = _plain_names(feature_names)
-        changed = [name for name, plain in zip(feature_names, names, strict=True) if name != plain]
+        names = _plain_names(options.features)
+        changed = [
+            name for name, plain in zip(options.features, names, strict=True) if name != plain
+        ]
         if changed:
             notes.append(
                 f"{len(changed)} names of features, such as {changed[0]!r}, have signs that LightGBM's text cannot "
@@ -91,7 +85,7 @@ class LightGBMText(Target):
         )
         return Exported(text.encode(), tuple(notes))
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Score rows by LightGBM's rules."""
         text = content.decode()
         rows = dense(X, int(re.findall(r"(?m)^max_feature_idx=(\d+)$", text)[0]) + 1)
@@ -104,8 +98,8 @@ class LightGBMText(Target):
         return scores
 
 
-def _plain_names(feature_names: Names) -> list[str]:
-    """Names without the spaces and signs that the text cannot hold, still different from each other."""
+def _plain_names(feature_names: Sequence[str]) -> list[str]:
+    """Sequence[str] without the spaces and signs that the text cannot hold, still different from each other."""
     names: list[str] = []
     taken = set(feature_names)
     for name in feature_names:

@@ -13,14 +13,14 @@ not grow more than they have to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.exporting.contract import Names, Trees
+from rankwright.exporting.contract import Trees
 from rankwright.exporting.float32 import largest_float32_at_most
 from rankwright.kernels.tree_arrays import (
     AMONG,
@@ -124,7 +124,7 @@ class _Place(NamedTuple):
 class _Builder:
     """Builds the plain form of the trees in turn, within the limits of a file."""
 
-    def __init__(self, form: Form, feature_names: Names, n_nodes: int) -> None:
+    def __init__(self, form: Form, feature_names: Sequence[str], n_nodes: int) -> None:
         self._form = form
         self._names = feature_names
         self._most = MOST_SPLITS
@@ -356,7 +356,7 @@ def _open_part(source: _Regions, reach: _Reach) -> _Regions:
     return source._replace(ends=tuple(ends[:-1]), children=tuple(children))
 
 
-def plain_trees(trees: Trees, feature_names: Names, form: Form) -> list[PlainTree]:
+def plain_trees(trees: Trees, feature_names: Sequence[str], form: Form) -> list[PlainTree]:
     """Return trees in plain form; a forest without trees becomes a leaf of 0, because formats need a tree.
 
     Raise ValueError, naming the feature, if a file would grow too large or too deep.
@@ -398,7 +398,7 @@ def numeric_bounds(tree: TreeArrays) -> tuple[NDArray[np.intp], NDArray[np.float
     return features, np.concatenate([bound[numeric], ends])
 
 
-def refuse_categories(trees: Trees, feature_names: Names, target: str) -> None:
+def refuse_categories(trees: Trees, feature_names: Sequence[str], target: str) -> None:
     """Raise ValueError, naming the features, if a tree splits categories and a target has only numbers."""
     columns = sorted(
         {int(column) for tree in trees for column in tree.feature[tree.decision == AMONG]}

@@ -14,21 +14,13 @@ onnxruntime expects.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.exporting.contract import (
-    SINGLE,
-    Exported,
-    ExportOptions,
-    Floats,
-    Names,
-    Support,
-    Target,
-    Trees,
-)
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target, Trees
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, dense, single, walk
 from rankwright.support.environment import require
@@ -42,16 +34,16 @@ class OnnxGraph(Target):
 
     name = "onnx"
     file_name = "model.onnx"
-    numbers = SINGLE
+    in_32_bits = True
     support = (Support("ONNX runtimes", "sent where the file says"),)
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
         onnx = require("the target 'onnx'", "onnx", "onnx")
         # The operator has lists over the nodes and leaves of all trees.
         lists: dict[str, list[Any]] = {name: [] for name in _LISTS}
-        for number, tree in enumerate(plain_trees(trees, feature_names, Form(single=True))):
-            _add_tree(lists, number, tree, feature_names)
+        for number, tree in enumerate(plain_trees(trees, options.features, Form(single=True))):
+            _add_tree(lists, number, tree, options.features)
         node = onnx.helper.make_node(
             "TreeEnsembleRegressor",
             ["features"],
@@ -67,7 +59,7 @@ class OnnxGraph(Target):
         graph = onnx.helper.make_graph(
             [node],
             options.name,
-            [onnx.helper.make_tensor_value_info("features", number, [None, len(feature_names)])],
+            [onnx.helper.make_tensor_value_info("features", number, [None, len(options.features)])],
             [onnx.helper.make_tensor_value_info("score", number, [None, 1])],
         )
         versions = [
@@ -78,11 +70,11 @@ class OnnxGraph(Target):
             graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name="rankwright"
         )
         # The graph knows columns by position; the names help people who prepare its input.
-        onnx.helper.set_model_props(model, {"feature_names": json.dumps(list(feature_names))})
+        onnx.helper.set_model_props(model, {"feature_names": json.dumps(list(options.features))})
         onnx.checker.check_model(model)
         return Exported(model.SerializeToString(deterministic=True))
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Score rows by the rules of the operator."""
         onnx = require("the target 'onnx'", "onnx", "onnx")
         (node,) = onnx.load_from_string(content).graph.node
@@ -90,7 +82,7 @@ class OnnxGraph(Target):
             attribute.name: onnx.helper.get_attribute_value(attribute)
             for attribute in node.attribute
         }
-        rows = single(dense(X, len(feature_names)))
+        rows = single(dense(X, len(options.features)))
         # Weights belong to leaves by the numbers of tree and node, in any order.
         tree_ids = np.array(lists["nodes_treeids"])
         weight = dict(
@@ -123,7 +115,7 @@ _LISTS = (*_NODE_LISTS, *_LEAF_LISTS)
 
 
 def _add_tree(
-    lists: dict[str, list[Any]], tree_id: int, tree: PlainTree, feature_names: Names
+    lists: dict[str, list[Any]], tree_id: int, tree: PlainTree, feature_names: Sequence[str]
 ) -> None:
     """Append the nodes of a tree, its leaves, and the further nodes of chains."""
     n_nodes, n_leaves = len(tree.feature), len(tree.value)

@@ -27,22 +27,13 @@ training has ``missing`` at the side of 0.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.exporting.contract import (
-    SINGLE,
-    Exported,
-    ExportOptions,
-    Floats,
-    Names,
-    Support,
-    Target,
-    Trees,
-)
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target, Trees
 from rankwright.exporting.float32 import smallest_float32_above
 from rankwright.exporting.nodes import (
     Form,
@@ -72,7 +63,7 @@ class LtrPlugin(Target):
     """A learning-to-rank plug-in, with ``model/xgboost+json``."""
 
     has_versions = True
-    numbers = SINGLE
+    in_32_bits = True
 
     def __init__(
         self,
@@ -87,13 +78,13 @@ class LtrPlugin(Target):
         self._title = title
         self._rule_of_missing = rule_of_missing
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Write the trees."""
         missing = self._missing(options)
-        refuse_categories(trees, feature_names, self._title)
+        refuse_categories(trees, options.features, self._title)
         form = Form(single=True, missing_right=missing == _RIGHT, nested=True)
-        plain = plain_trees(trees, feature_names, form)
-        definition = [_Numbering(feature_names, tree).written(tree.root, 0) for tree in plain]
+        plain = plain_trees(trees, options.features, form)
+        definition = [_Numbering(options.features, tree).written(tree.root, 0) for tree in plain]
         notes = []
         if missing == _ZERO:
             notes += zero_note(trees, self._title)
@@ -109,7 +100,7 @@ class LtrPlugin(Target):
         text = json.dumps(definition, separators=(",", ":"), allow_nan=False)
         return Exported(text.encode(), tuple(notes))
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Score rows as the plug-in does."""
         document = json.loads(content)
         missing = self._missing(options)
@@ -124,7 +115,7 @@ class LtrPlugin(Target):
             raise ValueError(
                 "the definition has no trees; it must be an array of at least one tree."
             )
-        columns = {name: column for column, name in enumerate(feature_names)}
+        columns = {name: column for column, name in enumerate(options.features)}
         values = single(X)
         # The feature vector of these versions starts as zeros; in newer versions it starts as NaN.
         if missing == _ZERO:
@@ -157,7 +148,7 @@ class LtrPlugin(Target):
 class _Numbering:
     """Writes one tree; nodes are numbered in the order in which they are written."""
 
-    def __init__(self, feature_names: Names, tree: PlainTree) -> None:
+    def __init__(self, feature_names: Sequence[str], tree: PlainTree) -> None:
         self._names = feature_names
         self._tree = tree
         self._next = 0

@@ -23,16 +23,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from rankwright.exporting.contract import (
-    SINGLE,
-    Exported,
-    ExportOptions,
-    Floats,
-    Names,
-    Support,
-    Target,
-    Trees,
-)
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target, Trees
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees, refuse_categories, zero_note
 from rankwright.exporting.walk import Decision, Rows, single, walk
 
@@ -44,7 +35,7 @@ class RankLib(Target):
 
     name = "ranklib"
     file_name = "ranklib.txt"
-    numbers = SINGLE
+    in_32_bits = True
     support = (
         Support(
             "RankLib 2, alone and in both plug-ins",
@@ -54,15 +45,13 @@ class RankLib(Target):
         ),
     )
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Write the trees."""
-        refuse_categories(trees, feature_names, "RankLib")
-        number = {
-            name: position for position, name in enumerate(_order(feature_names, options), start=1)
-        }
-        numbers = [number[name] for name in feature_names]
+        refuse_categories(trees, options.features, "RankLib")
+        number = {name: position for position, name in enumerate(_order(options), start=1)}
+        numbers = [number[name] for name in options.features]
         # The parser would take spaces between tags for children, so the text has none.
-        plain = plain_trees(trees, feature_names, Form(single=True, nested=True))
+        plain = plain_trees(trees, options.features, Form(single=True, nested=True))
         body = "".join(
             f'<tree id="{position}" weight="1"><split>{_inside(tree, tree.root, numbers)}</split></tree>'
             for position, tree in enumerate(plain, start=1)
@@ -71,7 +60,7 @@ class RankLib(Target):
         text = f"## LambdaMART\n## No. of trees = {len(plain)}\n<ensemble>{body}</ensemble>"
         return Exported(text.encode(), tuple(zero_note(trees, "RankLib")))
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Score rows as RankLib does."""
         text = content.decode()
         if not text.startswith("## LambdaMART\n"):
@@ -82,8 +71,8 @@ class RankLib(Target):
             )
         except ElementTree.ParseError as error:
             raise ValueError(f"the ensemble is not valid XML: {error}.") from None
-        names = list(feature_names)
-        column = [names.index(name) for name in _order(feature_names, options)]
+        names = list(options.features)
+        column = [names.index(name) for name in _order(options)]
         # A feature that the log does not have is 0 in RankLib's vectors.
         values = single(X)
         values = np.where(np.isnan(values), np.float32(0), values)
@@ -108,9 +97,9 @@ class RankLib(Target):
         return total.astype(np.float64)
 
 
-def _order(feature_names: Names, options: ExportOptions) -> Sequence[str]:
+def _order(options: ExportOptions) -> Sequence[str]:
     # Without a feature set, the order of the model's columns has to be the order of the set.
-    return feature_names if options.feature_set is None else options.feature_set.names
+    return options.features if options.feature_set is None else options.feature_set.names
 
 
 def _inside(tree: PlainTree, node: int, numbers: Sequence[int]) -> str:

@@ -20,6 +20,7 @@ is not such a sum is written as the largest sum below it, so that zeros, and all
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ from rankwright.exporting.contract import (
     Exported,
     ExportOptions,
     Floats,
-    Names,
     Precision,
     Support,
     Target,
@@ -69,17 +69,17 @@ class Solr(Target):
         ),
     )
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Write the trees."""
-        refuse_categories(trees, feature_names, "Solr")
+        refuse_categories(trees, options.features, "Solr")
         has_missing = _has_missing(options)
-        plain = plain_trees(trees, feature_names, Form(single=True, nested=True))
-        writer = _Writer(feature_names, has_missing)
+        plain = plain_trees(trees, options.features, Form(single=True, nested=True))
+        writer = _Writer(options.features, has_missing)
         roots = [{"weight": "1", "root": writer.written(tree, tree.root)} for tree in plain]
         document: dict[str, Any] = {
             "class": _CLASS,
             "name": options.name,
-            "features": [{"name": name} for name in feature_names],
+            "features": [{"name": name} for name in options.features],
             "params": {"trees": roots},
         }
         # Solr before 9.2 refuses keys that it does not know.
@@ -99,7 +99,7 @@ class Solr(Target):
             json.dumps(document, separators=(",", ":"), allow_nan=False).encode(), tuple(notes)
         )
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Score rows as Solr does."""
         document = json.loads(content)
         if document.get("class") != _CLASS:
@@ -111,7 +111,7 @@ class Solr(Target):
             raise ValueError(
                 "isNullSameAsZero is known from Solr 9.2 on; export again with this target_version."
             )
-        names = list(feature_names)
+        names = list(options.features)
         columns = {
             feature["name"]: names.index(feature["name"]) for feature in document["features"]
         }
@@ -154,7 +154,7 @@ def blur(bound: float) -> tuple[float, float] | None:
 class _Writer:
     """Writes nodes, and counts the thresholds that Solr cannot hold exactly."""
 
-    def __init__(self, feature_names: Names, has_missing: bool) -> None:
+    def __init__(self, feature_names: Sequence[str], has_missing: bool) -> None:
         self._names = feature_names
         self._has_missing = has_missing
         self.n_blurred = 0

@@ -14,15 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.exporting.contract import (
-    Exported,
-    ExportOptions,
-    Floats,
-    Names,
-    Support,
-    Target,
-    Trees,
-)
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target, Trees
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, dense, walk
 from rankwright.support.environment import require
@@ -37,19 +29,19 @@ class TreeliteModel(Target):
     file_name = "checkpoint.tl"
     support = (Support("treelite 4, Triton's FIL backend", "sent where the file says"),)
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Build the trees with treelite's model builder."""
         require("the target 'treelite'", "treelite", "treelite")
         from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
 
         # Without a base score and a function of the sum, predictions are the sums of the leaves.
-        plain = plain_trees(trees, feature_names, Form())
+        plain = plain_trees(trees, options.features, Form())
         n = len(plain)
         builder: Any = ModelBuilder(
             threshold_type="float64",
             leaf_output_type="float64",
             metadata=Metadata(
-                num_feature=len(feature_names),
+                num_feature=len(options.features),
                 task_type="kLearningToRank",
                 average_tree_output=False,
                 num_target=1,
@@ -64,7 +56,7 @@ class TreeliteModel(Target):
             _build(builder, tree)
         return Exported(builder.commit().serialize_bytes())
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Score rows by treelite's rules, from its description of the checkpoint in JSON."""
         treelite = require("the target 'treelite'", "treelite", "treelite")
         model = json.loads(

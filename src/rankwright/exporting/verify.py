@@ -176,8 +176,7 @@ class _Comparison:
             values = single(values).astype(np.float64)
         # The model sees the rounded features too: only the file is compared, not the rounding.
         expected = self._model.sum_of_trees(values)
-        names = self._model.feature_names
-        scores = self._read(lambda: self._target.score(self._content, values, names, self._options))
+        scores = self._read(lambda: self._target.score(self._content, values, self._options))
         rounding = self._rounding(values)
         difference = np.abs(scores - expected)
         wrong = ~(difference <= rounding)  # a score that is NaN too

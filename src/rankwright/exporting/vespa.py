@@ -34,7 +34,6 @@ from rankwright.exporting.contract import (
     Exported,
     ExportOptions,
     Floats,
-    Names,
     Precision,
     Support,
     Target,
@@ -70,13 +69,13 @@ class Vespa(Target):
         ),
     )
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Write the trees."""
-        plain = plain_trees(trees, feature_names, Form(nested=True))
-        # Names of columns without a split never become part of an expression.
+        plain = plain_trees(trees, options.features, Form(nested=True))
+        # Sequence[str] of columns without a split never become part of an expression.
         for column in sorted({column for tree in plain for column in tree.feature}):
-            _check_name(feature_names[column])
-        texts = _Texts(plain, feature_names, options)
+            _check_name(options.features[column])
+        texts = _Texts(plain, options)
         # Small forests are computed in 64 bits. The shape of the trees decides, so they are written first.
         writer = _Writer(texts, single=False)
         roots = [writer.written(tree, tree.root) for tree in plain]
@@ -95,11 +94,11 @@ class Vespa(Target):
             "version": "v4",
             "num_class": 1,
             "num_tree_per_iteration": 1,
-            "max_feature_idx": len(feature_names) - 1,
+            "max_feature_idx": len(options.features) - 1,
             "objective": "lambdarank",
-            "feature_names": list(feature_names),
+            "feature_names": list(options.features),
             "feature_infos": {
-                feature_names[column]: {"values": list(range(len(levels)))}
+                options.features[column]: {"values": list(range(len(levels)))}
                 for column, levels in texts.lists.items()
             },
             "tree_info": [
@@ -110,10 +109,10 @@ class Vespa(Target):
         text = json.dumps(document, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
         return Exported(text.encode(), tuple(notes))
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Score rows as Vespa does; a code stands for the text of its category."""
         document = _read(content)
-        names = list(feature_names)
+        names = list(options.features)
         columns = [names.index(name) for name in document["feature_names"]]
         infos = document["feature_infos"]
         # The lists of texts belong to the columns with values, in the order of the columns.
@@ -166,7 +165,7 @@ class Vespa(Target):
         # The thresholds of a large forest are 32-bit numbers, whatever computes with them.
         if usual == _VMFOREST:
             return Precision(blur=blur)
-        return self.numbers
+        return Precision()
 
 
 def blur(bound: float) -> tuple[float, float] | None:
@@ -193,7 +192,7 @@ def _read(content: bytes) -> Any:
     return document
 
 
-# Names.
+# Sequence[str].
 
 # The parts of the importer's grammar of rank features, for example `fieldMatch(title).completeness`.
 _IDENTIFIER = r"[A-Za-z_@][\w@$]*"
@@ -277,17 +276,15 @@ class _Texts:
     seen. A split of a column of codes has "" in its set instead, because a code that training has not seen goes right.
     """
 
-    def __init__(
-        self, trees: Sequence[PlainTree], feature_names: Names, options: ExportOptions
-    ) -> None:
-        self._names = feature_names
+    def __init__(self, trees: Sequence[PlainTree], options: ExportOptions) -> None:
+        self._names = options.features
         self._levels: dict[int, Sequence[Any] | None] = {}
         self._empty_level_read: set[str] = set()
         # The largest code of each column that a split names.
         largest: dict[int, int] = {}
         for tree in trees:
             for column, codes in zip(tree.feature, tree.categories, strict=True):
-                name = feature_names[column]
+                name = self._names[column]
                 if codes is not None or name in options.categories:
                     self._levels[column] = options.categories.get(name)
                     largest[column] = max(largest.get(column, -1), *(codes or (-1,)))

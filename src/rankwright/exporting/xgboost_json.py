@@ -17,16 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.exporting.contract import (
-    SINGLE,
-    Exported,
-    ExportOptions,
-    Floats,
-    Names,
-    Support,
-    Target,
-    Trees,
-)
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target, Trees
 from rankwright.exporting.float32 import smallest_float32_above
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, columns_by_name, dense, single, walk
@@ -41,40 +32,40 @@ class XGBoostModelFile(Target):
 
     name = "xgboost"
     file_name = "model.json"
-    numbers = SINGLE
+    in_32_bits = True
     support = (Support("XGBoost 2.1 and newer", "sent where the file says"),)
 
-    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
+    def write(self, trees: Trees, options: ExportOptions) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
-        plain = plain_trees(trees, feature_names, Form(single=True))
+        plain = plain_trees(trees, options.features, Form(single=True))
         # A column has categories if a split of the model uses them.
-        is_category = np.zeros(len(feature_names), dtype=bool)
+        is_category = np.zeros(len(options.features), dtype=bool)
         for tree in plain:
             for column, categories in zip(tree.feature, tree.categories, strict=True):
                 if categories is not None:
                     is_category[column] = True
-                    _check_categories(categories, feature_names[column])
+                    _check_categories(categories, options.features[column])
         # The JSON is put together as text, because the parser takes numbers only with few digits.
         n = len(plain)
         model = (
             '{"cats":{"enc":[],"feature_segments":[],"sorted_idx":[]},'
             f'"gbtree_model_param":{{"num_parallel_tree":"1","num_trees":"{n}"}},'
             f'"iteration_indptr":{_list(range(n + 1))},"tree_info":{_list([0] * n)},'
-            f'"trees":[{",".join(_tree(number, tree, len(feature_names)) for number, tree in enumerate(plain))}]}}'
+            f'"trees":[{",".join(_tree(number, tree, len(options.features)) for number, tree in enumerate(plain))}]}}'
         )
         # XGBoost does not decode escapes such as \u00e9.
-        names = json.dumps(list(feature_names), ensure_ascii=False)
+        names = json.dumps(list(options.features), ensure_ascii=False)
         types = json.dumps(np.where(is_category, "c", "float").tolist())
         text = (
             f'{{"learner":{{"attributes":{{}},"feature_names":{names},"feature_types":{types},'
             f'"gradient_booster":{{"model":{model},"name":"gbtree"}},'
             '"learner_model_param":{"base_score":"0E0","boost_from_average":"1","num_class":"0",'
-            f'"num_feature":"{len(feature_names)}","num_target":"1"}},'
+            f'"num_feature":"{len(options.features)}","num_target":"1"}},'
             '"objective":{"lambdarank_param":{},"name":"rank:ndcg"}},'
             f'"version":{_list(_VERSION)}}}\n'
         )
         # The file is read with any names, but data for it cannot be given with these.
-        odd_names = [name for name in feature_names if set(name) & set("[]<")]
+        odd_names = [name for name in options.features if set(name) & set("[]<")]
         notes = []
         if odd_names:
             notes.append(
@@ -83,11 +74,11 @@ class XGBoostModelFile(Target):
             )
         return Exported(text.encode(), tuple(notes))
 
-    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
+    def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:
         """Score rows by XGBoost's rules."""
         learner = json.loads(content)["learner"]
-        order = columns_by_name(learner["feature_names"], feature_names)
-        rows = single(dense(X, len(feature_names)))[:, order]
+        order = columns_by_name(learner["feature_names"], options.features)
+        rows = single(dense(X, len(options.features)))[:, order]
         # Newer versions write the base score as a list with a single number.
         base_score = learner["learner_model_param"]["base_score"].strip("[]")
         scores = np.full(len(rows), np.float32(float(base_score)))
