@@ -13,23 +13,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from operator import attrgetter, getitem, methodcaller
 from typing import Any
 
 import numpy as np
 
-from rankwright.cluster import arguments, dask, worker
+from rankwright.cluster import arguments, dask, pieces, worker
 from rankwright.cluster.options import Cluster, check_on_cluster
-from rankwright.cluster.pieces import (
-    Piece,
-    assemble,
-    common_columns,
-    common_labels,
-    content_hash,
-    describe,
-    owners,
-    portions,
-    without_rows,
-)
+from rankwright.cluster.pieces import Piece
 from rankwright.data.bins import SAMPLE_ROWS, Bins
 from rankwright.data.columns import Columns
 from rankwright.data.on_disk import to_disk
@@ -225,9 +216,10 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
     plan = constrained(fit.plan, train.columns, recipe, fit.earlier)
     # The workers compute features within the query themselves, because whole queries are there.
     if recipe:
+        with_features = methodcaller("with_features", recipe, threads=1)
         for spread in (train, *sets):
             if spread is not None:
-                spread.futures = team.each(worker.with_features, spread.futures, recipe)
+                spread.futures = team.each(with_features, spread.futures)
                 names = [*spread.columns.feature_names, *recipe.names]
                 spread.columns = replace(spread.columns, feature_names=names)
     # Only the training set: evaluation sets keep documents without a label.
@@ -365,23 +357,25 @@ def _spread(
     # The pieces are read wherever they are. Only their descriptions come to the client, and the
     # rows go from worker to worker.
     loaded = dask.loaded_pieces(team, data, names)
-    described = team.results([team.anywhere(describe, piece) for piece in loaded], "partition")
-    columns, labels = common_columns(described, reference), common_labels(described)
+    described = team.results(
+        [team.anywhere(pieces.describe, piece) for piece in loaded], "partition"
+    )
+    columns, labels = pieces.common_columns(described, reference), pieces.common_labels(described)
     rows = np.sum([piece.rows for piece in described], axis=0)
     workers = team.workers
-    home = owners(rows, len(workers))
+    home = pieces.owners(rows, len(workers))
     loads = np.bincount(home, rows, len(workers)).astype(int)
     # If queries are few, some workers get no bucket, and buckets are dealt again to the other
     # workers.
     if train_rows is None:
         workers = [member for member, load in zip(workers, loads, strict=True) if load > 0]
-        home = owners(rows, len(workers))
+        home = pieces.owners(rows, len(workers))
         loads = np.bincount(home, rows, len(workers)).astype(int)
-    cut = [team.anywhere(portions, piece, columns, home, len(workers)) for piece in loaded]
+    cut = [team.anywhere(pieces.portions, piece, columns, home, len(workers)) for piece in loaded]
     fields = [] if names.base_score is None else [names.base_score[0]]
     futures = []
     for number, member in enumerate(workers):
-        parts = [team.anywhere(_pick, portion, number) for portion in cut]
+        parts = [team.anywhere(getitem, portion, number) for portion in cut]
         # Portions are computed anywhere, but the data stays on its worker for the whole training.
         futures.append(team.on(member, _assemble, parts, columns, labels, fields))
     hashes = team.results(dask.Team(team.client, workers).each(_hash, futures))
@@ -403,16 +397,12 @@ def _spread_set(team: dask.Team, data: Any, number: int, names: Piece, train: _S
         raise ValueError(f"eval_set[{number}]: {error}") from None
 
 
-def _pick(portion: Sequence[Any], number: int) -> Any:
-    return portion[number]
-
-
 def _assemble(
     parts: Sequence[Any], columns: Columns, labels: Sequence[str], fields: Sequence[str]
 ) -> Any:
-    data = assemble(parts, columns)
+    data = pieces.assemble(parts, columns)
     if data is None:
-        return without_rows(columns, labels, fields)
+        return pieces.without_rows(columns, labels, fields)
     # Trees grow from bins. The features are read for bins and scores alone, so they need not stay
     # in memory.
     data.X = to_disk(data.X)
@@ -423,7 +413,7 @@ def _hash(data: Any) -> int:
     # The row that stands for an empty set is not part of the data.
     if data.weights is not None and not data.weights.any():
         return 0
-    return content_hash(data)
+    return pieces.content_hash(data)
 
 
 def _bins(team: dask.Team, train: _Spread, plan: Plan) -> Bins:
@@ -433,11 +423,11 @@ def _bins(team: dask.Team, train: _Spread, plan: Plan) -> Bins:
     """
     # Rows with the smallest hashes are a random sample that is the same for any number of workers.
     samples = team.each(worker.sample_rows, train.futures)
-    hashes = team.results(team.each(worker.sampled_hashes, samples))
+    hashes = team.results(team.each(attrgetter("hashes"), samples))
     every = np.sort(np.concatenate(hashes))
     # The hashes alone show which rows belong to the sample.
-    largest = int(every[min(SAMPLE_ROWS, len(every)) - 1])
-    first, *later = team.results(team.each(worker.sampled_up_to, samples, largest))
+    largest = every[min(SAMPLE_ROWS, len(every)) - 1]
+    first, *later = team.results(team.each(methodcaller("up_to", largest), samples))
     sample = reduce(lambda joined, part: joined.joined(part), later, first)
     names = train.columns.feature_names
     categorical = [names.index(name) for name in train.columns.categories]

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwright.cluster.collective import Collective, connected
 from rankwright.data.bins import Bins, RowSample
 from rankwright.data.dataset import RankingData
-from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.training.checkpoint import describe_state, read_state
 from rankwright.training.defaults import for_data
@@ -94,11 +92,6 @@ def settle(plan: Plan, train: RankingData, derived: int, place: Place) -> Plan:
         return for_data(plan, train, Collective(place.exact), derived=derived)
 
 
-def with_features(data: RankingData, recipe: Recipe) -> RankingData:
-    """Return data with features within the query."""
-    return data.with_features(recipe, threads=1)
-
-
 def only_judged(data: RankingData) -> RankingData:
     """Return the rows that have a label, in canonical order."""
     if not data.judged.any():
@@ -112,16 +105,6 @@ def only_judged(data: RankingData) -> RankingData:
 def sample_rows(train: RankingData) -> RowSample:
     """Sample the rows of a worker."""
     return RowSample.of(train.X, np.repeat(train.query_keys, train.group), threads=1)
-
-
-def sampled_hashes(sample: RowSample) -> NDArray[np.uint64]:
-    """Return the hashes alone: the client finds out from them which rows it needs."""
-    return sample.hashes
-
-
-def sampled_up_to(sample: RowSample, largest: int) -> RowSample:
-    """Return the rows with hashes up to the largest that is needed."""
-    return sample.up_to(np.uint64(largest))
 
 
 def save_state(state: State) -> Saved:

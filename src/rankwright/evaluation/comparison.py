@@ -9,27 +9,10 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.dataset import RankingData
-from rankwright.evaluation.pairing import (
-    PerQueryValues,
-    check_policies,
-    compared_queries,
-    query_positions,
-    shared_metrics,
-    shared_weights,
-)
+from rankwright.evaluation import pairing, significance
+from rankwright.evaluation.pairing import PerQueryValues
 from rankwright.evaluation.per_query import evaluate_data
-from rankwright.evaluation.significance import (
-    DECIMALS,
-    ROUNDING,
-    Floats,
-    bootstrap_interval,
-    effect_size,
-    fisher,
-    holm,
-    mean,
-    student,
-    wilcoxon,
-)
+from rankwright.evaluation.significance import Floats
 from rankwright.evaluation.systems import System, check_data, system_names
 from rankwright.support import checks
 from rankwright.support.tables import Cell, Table, Tabular, columns_of, interval_text, p_text
@@ -292,13 +275,13 @@ def compare(
             names = system_names([a, b, *others])
     systems = [_evaluation(system, data, wanted) for system in (a, b, *others)]
     names = _system_names(names, len(systems))
-    check_policies(systems, names)
+    pairing.check_policies(systems, names)
     # Positions of the baseline's queries in each evaluation.
     positions = [
-        query_positions(systems[0], system, name)
+        pairing.query_positions(systems[0], system, name)
         for system, name in zip(systems, names, strict=True)
     ]
-    weights = shared_weights(systems, positions, names)
+    weights = pairing.shared_weights(systems, positions, names)
     if weights is not None and test != "fisher":
         raise ValueError(
             f"test={test!r} has no weighted form, but the evaluations have query weights. "
@@ -308,12 +291,12 @@ def compare(
     # A comparison without rows holds the settings while the rows are computed.
     settings = Comparison((), names[0], test, permutations, resamples, confidence, seed)
     rows: list[PairedResult] = []
-    for metric in shared_metrics(systems, names, metrics):
+    for metric in pairing.shared_metrics(systems, names, metrics):
         values = [
             np.asarray(system.per_query[metric], dtype=np.float64)[position]
             for system, position in zip(systems, positions, strict=True)
         ]
-        compared = compared_queries(values, weights, names, metric, systems[0].query_ids)
+        compared = pairing.compared_queries(values, weights, names, metric, systems[0].query_ids)
         query_weight = None if weights is None else weights[compared]
         baseline = values[0][compared]
         pairs = []
@@ -322,7 +305,7 @@ def compare(
             pairs.append(
                 _paired_result(settings, metric, names, number, baseline, system, query_weight)
             )
-        adjusted = holm([pair.p for pair in pairs])
+        adjusted = significance.holm([pair.p for pair in pairs])
         rows += [
             replace(pair, p_adjusted=p, significant=p <= _level(confidence))
             for pair, p in zip(pairs, adjusted, strict=True)
@@ -357,26 +340,29 @@ def _paired_result(
     """Return the row of one system by one metric, before Holm's correction."""
     difference = system - baseline
     # Rounding errors would count as wins and losses.
-    difference[np.abs(difference) <= ROUNDING] = 0.0
+    difference[np.abs(difference) <= significance.ROUNDING] = 0.0
     key = (settings.seed, number)
-    p_values = {"fisher": fisher(difference, query_weight, settings.permutations, key)}
+    p_values = {"fisher": significance.fisher(difference, query_weight, settings.permutations, key)}
     if query_weight is None:
-        p_values |= {"t": student(difference), "wilcoxon": wilcoxon(difference, key)}
+        p_values |= {
+            "t": significance.student(difference),
+            "wilcoxon": significance.wilcoxon(difference, key),
+        }
     else:
         # The other two tests have no weighted form.
         p_values |= {"t": np.nan, "wilcoxon": np.nan}
     p = p_values[settings.test]
-    low, high = bootstrap_interval(
+    low, high = significance.bootstrap_interval(
         difference, query_weight, settings.resamples, settings.confidence, key
     )
     # p_adjusted and significant are replaced after Holm's correction, which needs all systems.
     return PairedResult(
         metric=metric,
         system=names[number],
-        baseline_mean=mean(baseline, query_weight),
-        system_mean=mean(system, query_weight),
-        difference=mean(difference, query_weight),
-        effect_size=effect_size(difference, query_weight),
+        baseline_mean=significance.mean(baseline, query_weight),
+        system_mean=significance.mean(system, query_weight),
+        difference=significance.mean(difference, query_weight),
+        effect_size=significance.effect_size(difference, query_weight),
         low=low,
         high=high,
         wins=int(np.count_nonzero(difference > 0)),
@@ -394,7 +380,7 @@ def _paired_result(
 
 def _level(confidence: float) -> float:
     """Return the level of the tests, rounded because 1 - 0.9 is less than 0.1 in floating point."""
-    return round(1 - confidence, DECIMALS)
+    return round(1 - confidence, significance.DECIMALS)
 
 
 def _system_names(names: Sequence[str] | None, count: int) -> list[str]:

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    Info,
-    Metric,
-    ProcessCollector,
-    generate_latest,
-)
+import prometheus_client as prometheus
 
 from rankwright.serve.model_holder import ServedModel
 
@@ -34,11 +25,11 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = prometheus.CollectorRegistry()
         self.requests = self._counter(
             "rankwright_requests", "Requests that were answered.", "path", "status"
         )
-        self.seconds = Histogram(
+        self.seconds = prometheus.Histogram(
             "rankwright_rank_seconds",
             "Time of requests to rank, body included.",
             buckets=_SECONDS,
@@ -56,19 +47,21 @@ class Metrics:
         self.swaps = self._counter("rankwright_model_swaps", "Replacements of the model.", "result")
         for result in ("done", "failed"):
             self.swaps.labels(result)
-        self._model = Info("rankwright_model", "The model that is served.", registry=self.registry)
+        self._model = prometheus.Info(
+            "rankwright_model", "The model that is served.", registry=self.registry
+        )
         self._trees = self._gauge("rankwright_model_trees", "Trees of the model.")
         self._loaded = self._gauge(
             "rankwright_model_loaded_timestamp_seconds", "When the model was read."
         )
         self._ready = self._gauge("rankwright_ready", "Whether requests to rank are answered.")
-        ProcessCollector(registry=self.registry)
+        prometheus.ProcessCollector(registry=self.registry)
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(name, text, labels, registry=self.registry)
+    def _counter(self, name: str, text: str, *labels: str) -> prometheus.Counter:
+        return prometheus.Counter(name, text, labels, registry=self.registry)
 
-    def _gauge(self, name: str, text: str) -> Gauge:
-        return Gauge(name, text, registry=self.registry)
+    def _gauge(self, name: str, text: str) -> prometheus.Gauge:
+        return prometheus.Gauge(name, text, registry=self.registry)
 
     def render(self, served: ServedModel, ready: bool) -> bytes:
         """Return all metrics as text."""
@@ -79,9 +72,9 @@ class Metrics:
         self._trees.set(served.model.n_trees)
         self._loaded.set(served.loaded_at)
         self._ready.set(ready)
-        return generate_latest(self)
+        return prometheus.generate_latest(self)
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[prometheus.Metric]:
         """Yield the metrics without the time of creation that the client adds to each counter."""
         for metric in self.registry.collect():
             metric.samples = [
