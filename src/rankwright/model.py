@@ -24,7 +24,7 @@ from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.kernels.threads import available_threads
 from rankwright.kernels.tree_arrays import TreeArrays
-from rankwright.persistence import has_model, read_model, write_model
+from rankwright.persistence import has_model, is_texts, read_model, write_model
 from rankwright.support.checks import ArgumentError
 from rankwright.support.files import PathLike, is_path
 from rankwright.support.other_libraries import library_of
@@ -820,13 +820,13 @@ def _columns(manifest: dict[str, Any]) -> Columns:
     label, engine = manifest["label_column"], manifest["engine"]
     checks = {
         "engine": isinstance(engine, dict) and isinstance(engine.get("name"), str),
-        "feature_names": _is_texts(names),
+        "feature_names": is_texts(names),
         "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
         "named": isinstance(manifest["named"], bool),
         "first_index": manifest["first_index"] in (None, 0, 1),
-        "label_column": isinstance(label, str | None) or (_is_texts(label) and len(label) > 0),
+        "label_column": isinstance(label, str | None) or (is_texts(label) and len(label) > 0),
         "qid_column": isinstance(manifest["qid_column"], str | None),
-        "other_columns": _is_texts(manifest["other_columns"]),
+        "other_columns": is_texts(manifest["other_columns"]),
         "base_score": isinstance(manifest.get("base_score"), str | None),
     }
     for name, valid in checks.items():
@@ -840,10 +840,6 @@ def _columns(manifest: dict[str, Any]) -> Columns:
     for name, values in categories.items():
         levels[name] = None if values is None else tuple(values)
     return Columns(list(names), levels, manifest["named"], manifest["first_index"])
-
-
-def _is_texts(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _is_levels(values: Any) -> bool:

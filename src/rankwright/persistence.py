@@ -205,15 +205,23 @@ def _belongs(content: bytes, manifest: dict[str, Any]) -> bool:
 def _parse(file: Path, content: bytes | None = None) -> dict[str, Any]:
     if content is None:
         content = read_plain(file, _MOST_MANIFEST_BYTES)
+    return json_object(content, f"{file}: the manifest")
+
+
+def json_object(content: bytes, called: object) -> dict[str, Any]:
+    """Parse JSON; raise ValueError if it is not an object, because it was damaged."""
     try:
-        manifest = json.loads(content)
+        value = json.loads(content)
     except (ValueError, RecursionError):
-        raise ValueError(
-            f"{file}: the manifest is not valid JSON; it was truncated or damaged."
-        ) from None
-    if not isinstance(manifest, dict):
-        raise ValueError(f"{file}: the manifest is not a JSON object; it was damaged.")
-    return manifest
+        raise ValueError(f"{called} is not valid JSON; it was truncated or damaged.") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{called} is not a JSON object; it was damaged.")
+    return value
+
+
+def is_texts(values: Any) -> bool:
+    """Return whether a value of a manifest is a list of texts."""
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _plain(value: Any) -> Any:

@@ -33,7 +33,7 @@ import numpy as np
 
 from rankwright.data.base_score import base_field
 from rankwright.data.dataset import RankingData
-from rankwright.persistence import has_model
+from rankwright.persistence import has_model, is_texts, json_object
 from rankwright.run_history import LOG, METRICS, Recorder, now, read_history
 from rankwright.support.checks import ArgumentError
 from rankwright.support.environment import environment
@@ -218,7 +218,7 @@ def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
         and all(type(value) in (int, float) for value in times.values()),
         "iterations": type(manifest.get("iterations", 0)) is int,
         "best_iteration": type(manifest.get("best_iteration", 0)) is int,
-        "metrics": _is_texts(manifest.get("metrics", [])),
+        "metrics": is_texts(manifest.get("metrics", [])),
     }
     for name, valid in checks.items():
         if not valid:
@@ -228,17 +228,13 @@ def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
             )
 
 
-def _is_texts(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
-
-
 def _is_reading(options: Any) -> bool:
     """Return True if these can be keyword arguments of `read_data`."""
 
     def fits(name: str, value: Any) -> bool:
         if name == "zero_based":
             return isinstance(value, bool)
-        return isinstance(value, str) or _is_texts(value)
+        return isinstance(value, str) or is_texts(value)
 
     return isinstance(options, dict) and all(fits(*option) for option in options.items())
 
@@ -439,7 +435,7 @@ def run_config(
         names = given[name]
         if not isinstance(names, list | tuple):
             names = [names]
-        if not _is_texts(list(names)):
+        if not is_texts(list(names)):
             raise ValueError(
                 f"{name} of a run names fields of the training data, so that it can be resumed."
             )
@@ -597,14 +593,7 @@ def _plain(value: Any) -> Any:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    content = read_plain(path, _MOST_BYTES)
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        raise ValueError(f"{path} is not valid JSON; it was truncated or damaged.") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"{path} is not a JSON object; it was damaged.")
-    return value
+    return json_object(read_plain(path, _MOST_BYTES), path)
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
