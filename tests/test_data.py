@@ -495,7 +495,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "complex": (lambda: RankingData([[1j], [1]], [0, 1], group=[2]), "Complex data not supported"),
     "text column": (
         lambda: RankingData(FRAME.assign(t="r"), [0, 1, 2], qid="q"),
-        r"column 't' has the type String, not numbers\. Drop a column .* categorical must name it",
+        r"column 't' has the type String \(categories\), not numbers\. Drop a column .* categorical must name it",
     ),
     "lazy frame": (
         lambda: RankingData(pl.LazyFrame({"a": [1.0]}), [0], group=[1]),
@@ -533,7 +533,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "date column": (
         lambda: RankingData(pl.DataFrame({"d": [dt.date(2024, 1, 1)]}), [0], group=[1]),
-        "column 'd' has the type Date, not numbers",
+        r"column 'd' has the type Date \(dates; give a number, such as the age in days\), not numbers",
     ),
     "no such y": (
         lambda: RankingData(FRAME, "grade", qid="q"),

@@ -72,6 +72,8 @@ class Ranker(FittedRanker):
         ``"best"``: all that is known to help when whole queries are scored and time is not short: ``start="linear"``,
         ``within_query="rank"``, ``members=4`` and, with an ``eval_set``, ``early_stopping_rounds=100`` and
         ``refit=True``. Parameters that differ from their defaults win. ``manifest_["parameters"]`` has its choices.
+    categorical
+        Columns that hold categories, by name or number; see ``fit(categorical=...)``, which wins.
     n_estimators
         Number of trees.
     learning_rate
@@ -214,6 +216,7 @@ class Ranker(FittedRanker):
         monotone: dict[str, int] | None = None,
         start: str | dict[str, list[str]] | None = None,
         preset: str | None = None,
+        categorical: Sequence[str | int] | None = None,
         n_estimators: int = 300,
         learning_rate: float | None = None,
         num_leaves: int | None = None,
@@ -246,6 +249,7 @@ class Ranker(FittedRanker):
         self.monotone = monotone
         self.start = start
         self.preset = preset
+        self.categorical = categorical
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
@@ -288,6 +292,7 @@ class Ranker(FittedRanker):
         self_normalised: bool = False,
         time: Any = None,
         base_score: Any = None,
+        categorical: Sequence[str | int] | None = None,
         eval_set: Any = None,
         eval_group: Any = None,
         eval_base_score: Any = None,
@@ -334,6 +339,10 @@ class Ranker(FittedRanker):
             in `predict`, early stopping, folds, members and ``init_model`` (docs/start.md). The
             model finds a column by its name in new data. A column of a data frame or of files is
             then no feature; a feature of a `RankingData` or of LETOR text stays a feature.
+        categorical
+            Columns that hold categories, beside columns of a categorical type: names, or numbers of
+            the columns of an array, for example ``["brand"]``, ``["f0"]`` or ``[0]``. Frames and files
+            may hold text, and arrays hold whole numbers from 0.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)``, of `RankingData` or of paths to stream, or a
             single set; a data frame alone if ``y`` and ``qid`` name columns. For curves of the
@@ -363,6 +372,8 @@ class Ranker(FittedRanker):
             plan = self._read_plan(alone=cluster is None, watched=eval_set is not None)
         plan = replace(plan, linear=_linear_start(plan.start, earlier))
         check_callbacks(callbacks)
+        if categorical is None:
+            categorical = self.categorical
         _check_watched(plan, eval_set)
         start = _start(base_score, earlier)
         # On a cluster the workers read the data, and this process only directs them.
@@ -380,6 +391,7 @@ class Ranker(FittedRanker):
                 clip=clip,
                 self_normalised=self_normalised,
                 time=time,
+                categorical=categorical,
                 start=start,
                 eval_base_score=eval_base_score,
                 eval_group=eval_group,
@@ -400,7 +412,8 @@ class Ranker(FittedRanker):
             # Further trees need the columns and the category codes of the earlier trees.
             reference = None if earlier is None else earlier.columns_
             data = ranking_data(
-                *(X, y, qid, group, sample_weight, reference, pairs, document, columns), show, start
+                *(X, y, qid, group, sample_weight, reference, pairs, document, columns),
+                *(show, start, categorical),
             )
             report_unjudged(judged_counts(data))
             _guard(plan, data)

@@ -136,10 +136,13 @@ DATA_OPTIONS: dict[str, Any] = {
     ],
     "drop": Annotated[
         list[str] | None,
-        Option(metavar="COLUMN", help="Column of Parquet and CSV to ignore; repeatable."),
+        Option(
+            metavar="COLUMNS", help="Columns of Parquet and CSV to ignore, as in a,b; repeatable."
+        ),
     ],
     "categorical": Annotated[
-        list[str] | None, Option(metavar="COLUMN", help="Column that holds categories; repeatable.")
+        list[str] | None,
+        Option(metavar="COLUMNS", help="Columns that hold categories, as in a,b; repeatable."),
     ],
     "docid": Annotated[
         str | None,
@@ -292,6 +295,9 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
             values = {name: arguments.pop(name) for name in group.options}
             # A repeatable option that is not given may be an empty list.
             given = {name: value for name, value in values.items() if value not in (None, [])}
+            for name in given.keys() & {"categorical", "drop"}:
+                parts = [part.strip() for text in given[name] for part in text.split(",")]
+                given[name] = [part for part in parts if part]
             # The library takes a single label as text, and several as a list.
             if len(given.get("label", ())) == 1:
                 given["label"] = given["label"][0]

@@ -21,6 +21,7 @@ _ONE_MACHINE: dict[str, Any] = {
     "clip": None,
     "self_normalised": False,
     "eval_group": None,
+    "categorical": None,
     "refit": False,
     "members": 1,
     "early_stopping": "valid",

@@ -36,13 +36,15 @@ def ranking_data(
     fields: Mapping[str, Any] | None = None,
     show: Show | None = None,
     base_score: tuple[str, Any] | None = None,
+    categorical: Sequence[str | int] | None = None,
 ) -> RankingData:
     """Build the data of ``fit`` and ``score``; X may be a `RankingData` already, or paths of files to stream.
 
     ``fields`` are added to the fields of the data. They are arrays or names of columns of a frame, which
     are then not features; for a `RankingData`, arrays in its order or names of its fields.
     ``base_score`` is the name of the field for the scores to start from, and these scores: an array or
-    the name of a column. It may also name a feature, which then stays a feature.
+    the name of a column. It may also name a feature, which then stays a feature. ``categorical`` are
+    columns of categories by name or number, in files by name.
     """
     fields = fields or {}
     if base_score is not None:
@@ -52,7 +54,10 @@ def ranking_data(
             column = values if isinstance(values, str) else name
             fields = {**fields, column: values}
             values = column
-        data = ranking_data(X, y, qid, group, weights, reference, pairs, document, fields, show)
+        data = ranking_data(
+            *(X, y, qid, group, weights, reference, pairs, document, fields, show),
+            categorical=categorical,
+        )
         return with_base_score(data, name, values)
     # Files are streamed, so their columns can only be named.
     if is_path(X):
@@ -62,7 +67,7 @@ def ranking_data(
         names = list(fields.values())
         if document is not None:
             names.append(document)
-        data = _streamed(X, y, qid, weights, names, (), reference, show)
+        data = _streamed(X, y, qid, weights, names, (), reference, show, categorical or ())
         renamed = {name: data.fields[column] for name, column in fields.items() if name != column}
         data = data.with_fields(renamed)
         if pairs is None:
@@ -80,8 +85,10 @@ def ranking_data(
         if reference is not None:
             X.check_columns(reference)
         data = X
+        if categorical is not None:
+            data = X.with_categorical(categorical)
         if fields:
-            data = X.with_fields({name: _field_of(X, value) for name, value in fields.items()})
+            data = data.with_fields({name: _field_of(X, value) for name, value in fields.items()})
         if pairs is not None:
             data = data.with_pairs(pairs, document)
         return data
@@ -96,6 +103,7 @@ def ranking_data(
         qid=qid,
         group=group,
         weights=weights,
+        categorical=categorical,
         reference=reference,
         fields=arrays,
         pairs=pairs,
@@ -128,6 +136,7 @@ def _streamed(
     drop: Sequence[str],
     reference: HasColumns | None,
     show: Show | None,
+    categorical: Sequence[Any] = (),
 ) -> RankingData:
     """Stream data from files, whose columns the arguments name."""
     # Most data is in memory, and then the readers of files are not loaded.
@@ -149,6 +158,7 @@ def _streamed(
         weight=weight,
         fields=tuple(dict.fromkeys(fields)),
         drop=tuple(drop),
+        categorical=tuple(map(str, categorical)),
     )
     return stream_data(files, reference=reference, show=show or silent)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.guards import check_levels
-from rankwright.data.matrices import Matrix, checked_csr, dense, first_infinite, is_sparse
+from rankwright.data.matrices import Matrix, as_dense, checked_csr, dense, first_infinite, is_sparse
 from rankwright.data.queries import is_missing
 from rankwright.support.checks import ArgumentError
 from rankwright.support.frames import as_frame
@@ -363,7 +363,7 @@ def _check_numeric(series_of: dict[str, nw.Series[Any]], in_training: bool) -> N
     """Raise ValueError if columns do not hold numbers; name all of them, so that they can be repaired at once."""
     import narwhals as nw
 
-    wrong = []
+    wrong: dict[str, list[str]] = {}
     for name, series in series_of.items():
         is_number = series.dtype.is_numeric() or series.dtype == nw.Boolean
         is_empty = series.null_count() == len(series)  # such a column may have any type
@@ -374,17 +374,34 @@ def _check_numeric(series_of: dict[str, nw.Series[Any]], in_training: bool) -> N
                 f"column {name!r} has the type {series.dtype}, but numbers in the training data; "
                 "convert it."
             )
-        wrong.append(f"{name!r} has the type {series.dtype}")
+        wrong.setdefault(_kind(series), []).append(f"{name!r} has the type {series.dtype}")
     if not wrong:
         return
-    problem = f"{len(wrong)} columns do not hold numbers: {shown(wrong)}"
-    if len(wrong) == 1:
-        problem = f"column {wrong[0]}, not numbers"
+    kinds = [f"{shown(columns)} ({kind})" for kind, columns in wrong.items()]
+    number = sum(map(len, wrong.values()))
+    problem = f"{number} columns do not hold numbers: {'; '.join(kinds)}"
+    if number == 1:
+        problem = f"column {kinds[0]}, not numbers"
     raise ArgumentError(
         "categorical",
         "must name it, or it needs a categorical type.",
         problem=f"{problem}. Drop a column that is no feature; if it holds categories,",
     )
+
+
+def _kind(series: nw.Series[Any]) -> str:
+    """Say what a column that holds no numbers looks like, and what to do with it."""
+    if series.dtype.is_temporal():
+        return "dates; give a number, such as the age in days"
+    values = [value for value in series.head(1000).to_list() if not is_missing(value)]
+    texts = [value for value in values if isinstance(value, str)]
+    if not texts:
+        return "no text; drop it"
+    if sum(map(len, texts)) > 40 * len(texts):
+        return "long text; drop it, or give a score of a text model"
+    if len(texts) >= 20 and len(set(texts)) > 0.9 * len(texts):
+        return "ids; drop it, or name it as docid or a field"
+    return "categories"
 
 
 def _floats(series: nw.Series[Any]) -> NDArray[np.float64]:
@@ -486,11 +503,28 @@ def _encode_matrix(
         names = matched
     # A matrix holds only numbers, so categories must be codes already.
     for name in categorical_names:
-        values = matrix[:, names.index(name)]
-        if is_sparse(values):
-            values = values.toarray().ravel()
-        _check_codes(values, name, expected.get(name))
+        _check_codes(_column(matrix, names, name), name, expected.get(name))
     return matrix, names, dict.fromkeys(categorical_names)
+
+
+def coded_columns(
+    matrix: Matrix, names: list[str], categorical: Sequence[str | int], levels: Levels
+) -> Levels:
+    """Return the levels, with further columns that hold the codes of categories.
+
+    Examples
+    --------
+    >>> coded_columns(np.array([[0.5, 2.0]]), ["price", "brand"], [1], {})
+    {'brand': None}
+    """
+    further = [name for name in _categorical_names(categorical, names) if name not in levels]
+    for name in further:
+        _check_codes(_column(matrix, names, name), name)
+    return levels | dict.fromkeys(further)
+
+
+def _column(matrix: Matrix, names: list[str], name: str) -> NDArray[Any]:
+    return as_dense(matrix[:, [names.index(name)]]).ravel()
 
 
 def _checked_names(feature_names: Sequence[str], n_columns: int) -> list[str]:

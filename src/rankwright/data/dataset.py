@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.data.columns import HasColumns, encode, matched_names
+from rankwright.data.columns import HasColumns, coded_columns, encode, matched_names
 from rankwright.data.labels import (
     as_not_relevant,
     check_any_judged,
@@ -389,6 +389,19 @@ class RankingData:
         data.fields = self.fields | {
             name: grouped_field(name, values, grouped) for name, values in fields.items()
         }
+        return data
+
+    def with_categorical(self, columns: Sequence[str | int]) -> RankingData:
+        """Return the same rows with further columns, by name or number, as codes of categories.
+
+        Examples
+        --------
+        >>> data = RankingData([[1.0, 0.5], [0.0, 0.7]], [0, 1], qid=[5, 5])
+        >>> data.with_categorical(["f0"]).categories
+        {'f0': None}
+        """
+        data = copy.copy(self)
+        data.categories = coded_columns(self.X, self.feature_names, columns, self.categories)
         return data
 
     def check_columns(self, reference: HasColumns) -> None:

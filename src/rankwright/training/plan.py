@@ -276,12 +276,21 @@ def _is_any_of(value: Any, allowed: tuple[Any, ...]) -> bool:
     return any(type(value) is type(item) and value == item for item in allowed)
 
 
+def _check_categorical(value: Any) -> None:
+    is_list = isinstance(value, list | tuple)
+    if value is not None and not (is_list and all(isinstance(name, str | int) for name in value)):
+        raise checks.ArgumentError(
+            "categorical", f"must be a list of names or numbers of columns; got {value!r}."
+        )
+
+
 _BY_DATA = "None lets the data choose."
 # Each check looks at a single parameter. `read_plan` checks combinations afterwards.
 _CHECKS: dict[str, Check] = {
     "within_query": lambda _, value: check_option(value),
     "monotone": lambda _, value: _check_monotone(value),
     "start": check_start,
+    "categorical": lambda _, value: _check_categorical(value),
     "n_estimators": _whole(1),
     "learning_rate": _also(checks.positive, None, remark=_BY_DATA),
     "num_leaves": _also(_whole(2, 131072), None, remark=_BY_DATA),
