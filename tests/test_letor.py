@@ -65,9 +65,7 @@ def slow_parse(
 def threads(n: int) -> Any:
     """Pretend to have ``n`` processors, and that a few bytes are worth a thread."""
     return mock.patch.multiple(
-        letor_parser,
-        _BYTES_PER_THREAD=8,
-        os=mock.Mock(wraps=os, sched_getaffinity=lambda _: range(n), PathLike=os.PathLike),
+        letor_parser, _BYTES_PER_THREAD=8, available_threads=lambda threads: n
     )
 
 

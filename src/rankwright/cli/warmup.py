@@ -102,7 +102,7 @@ def _use_all() -> None:
     # Indices that do not ascend are read in another way.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "unsorted.txt"
-        path.write_text("1 qid:1 2:1 1:1\n")
+        path.write_text("1 qid:1 2:1 1:1\n", encoding="utf-8")
         rw.read_letor(path)
     for ties in ("worst", "best", "expected", "input"):
         # Rounded scores have many ties.

@@ -13,7 +13,7 @@ from rankwright.data.columns import Columns
 from rankwright.serve.settings import ServiceSettings
 
 _FOLDER = Path(__file__).parent
-PAGE = (_FOLDER / "docs.html").read_text()
+PAGE = (_FOLDER / "docs.html").read_text(encoding="utf-8")
 
 
 def _source(tag: str) -> str:
@@ -35,7 +35,7 @@ PAGE_HEADERS = {
 
 def document(settings: ServiceSettings, columns: Columns) -> dict[str, Any]:
     """Return ``openapi.json`` with the limits of a service and examples of the model's columns."""
-    description: dict[str, Any] = json.loads((_FOLDER / "openapi.json").read_text())
+    description: dict[str, Any] = json.loads((_FOLDER / "openapi.json").read_text(encoding="utf-8"))
     description["info"]["version"] = version("rankwright")
     rank = description["paths"]["/rank"]["post"]
     rank["description"] += (

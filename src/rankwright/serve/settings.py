@@ -49,7 +49,7 @@ def read_token(file: Path | None) -> Token | None:
         raise ValueError(
             f"a token is given twice: unset {TOKEN_VARIABLE}, or leave out --token-file."
         )
-    return Token.of(file.read_text().strip(), str(file))
+    return Token.of(file.read_text(encoding="utf-8").strip(), str(file))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ A new file is written under a hidden name, flushed to disk and then renamed.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import re
@@ -162,6 +163,9 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 @contextmanager
 def appending(path: PathLike) -> Iterator[IO[str]]:
     """Open a file to append text; raise OSError if it is a link, because a link could lead anywhere."""
+    # Windows cannot refuse a link as it opens a file.
+    if not hasattr(os, "O_NOFOLLOW") and Path(path).is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     with naming(path), open(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
         yield file

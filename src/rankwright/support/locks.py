@@ -57,7 +57,8 @@ def locked(path: Path, purpose: str) -> Iterator[None]:
         with suppress(OSError):
             file.write_text(
                 f"{purpose} in process {owner} on {platform.node()}, "
-                f"since {datetime.now():%Y-%m-%d %H:%M}"
+                f"since {datetime.now():%Y-%m-%d %H:%M}",
+                encoding="utf-8",
             )
         yield
     finally:
@@ -79,7 +80,7 @@ def _acquire(file: Path, path: Path) -> FileLock:
         # The holder may not have written its name yet.
         holder = "another process"
         with suppress(OSError):
-            holder = file.read_text(errors="replace")[:1000] or holder
+            holder = file.read_text(encoding="utf-8", errors="replace")[:1000] or holder
         raise ValueError(
             f"{path} is in use by {holder}; wait until it has ended, or choose another."
         ) from None

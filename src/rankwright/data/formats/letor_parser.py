@@ -6,7 +6,6 @@ round with certainty, and writes the errors.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from rankwright.data.queries import text_array
 from rankwright.kernels import letor_text
+from rankwright.kernels.threads import available_threads
 from rankwright.support.checks import ArgumentError
 
 _BYTES_PER_THREAD = 1 << 20  # to start a thread for less takes as long as it saves
@@ -340,11 +340,7 @@ class _Reader:
 
 
 def _count_threads(n_bytes: int) -> int:
-    try:
-        processors = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS and Windows
-        processors = os.cpu_count() or 1
-    return max(1, min(processors, _MAX_THREADS, n_bytes // _BYTES_PER_THREAD))
+    return max(1, min(available_threads(None), _MAX_THREADS, n_bytes // _BYTES_PER_THREAD))
 
 
 def _split_at_lines(text: bytes | bytearray, n_pieces: int) -> list[tuple[int, int]]:
