@@ -14,7 +14,7 @@ import rankwright as rw
 from rankwright import RankingData
 from rankwright.data.on_disk import to_disk
 from rankwright.engines import ENGINES
-from rankwright.engines.scoring import add_scores
+from rankwright.engines.scoring import score
 from rankwright.exporting import TARGETS, export_options, load_target
 from rankwright.exporting.verify import verify_content
 from rankwright.kernels.tree_arrays import pack
@@ -81,8 +81,7 @@ def test_the_start_is_the_sum_of_its_trees() -> None:
     X = np.concatenate([X, np.nextafter(X, np.inf), np.nextafter(X, -np.inf), X + 1e-36])
     X[draw.random(X.shape) < 0.2] = np.nan
     trees = pack(STARTED.linear_.trees(), X.shape[1])
-    sums = np.zeros(len(X))
-    add_scores(trees, X, 0, len(trees.root), 1, sums)
+    sums = score(trees, X, 0, len(trees.root), 1)
     assert np.array_equal(STARTED.linear_.scores(X, None), sums)
 
 
@@ -121,7 +120,7 @@ def test_contributions_go_to_the_columns_and_add_up() -> None:
 def test_the_mean_of_members_is_a_start() -> None:
     model = started(members=3).model_
     mean = model.linear.scores(OTHER.X, None)
-    each = [start.scores(OTHER.X, None) for start in model.starts]
+    each = [start.scores(OTHER.X, None) for start in model.starts[:-1]]
     np.testing.assert_allclose(mean, np.mean(each, axis=0), atol=1e-5)
 
 

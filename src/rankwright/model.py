@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -116,7 +115,8 @@ class Model:
         # Name of the column or field with the scores that the trees add to; None if they start at 0.
         self.base_score: str | None = manifest.get("base_score")
         self.recipe = stored_recipe(manifest.get("within_query", {}), columns.feature_names)
-        # The linear rankers that the members started from, a single one without members.
+        # The linear ranker that boosting started from; with members, those of the members and their
+        # mean.
         self.starts = _starts(manifest.get("linear_start", []), columns.feature_names)
         # Number of trees of each member of an average.
         self.members: list[int] = manifest.get("members", [])
@@ -130,12 +130,10 @@ class Model:
                 "model's."
             )
 
-    @cached_property
+    @property
     def linear(self) -> LinearStart | None:
         """The linear ranker that boosting started from, the mean of all members; None without."""
-        if len(self.starts) < 2:
-            return next(iter(self.starts), None)
-        return type(self.starts[0]).mean(self.starts)
+        return self.starts[-1] if self.starts else None
 
     @property
     def needs_queries(self) -> bool:
@@ -507,7 +505,7 @@ class Model:
                 for count, stop in zip(counts, stops, strict=True)
             ]
         )
-        for member, linear in enumerate(self.starts):
+        for member, linear in enumerate(self.starts[: len(counts)]):
             scores[member] += linear.scores(matrix, queries, n_threads)
         if queries.order is not None:
             scores = scores[:, queries.order]

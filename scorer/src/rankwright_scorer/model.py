@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright_scorer.trees import Trees, read_json, read_lightgbm
-from rankwright_scorer.within_query import LinearStart, Recipe
+from rankwright_scorer.within_query import Recipe, read_start
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Model:
         self._levels: dict[str, list[Any] | None] = dict(manifest["categories"])
         self._base_score: str | None = manifest.get("base_score")
         self._recipe = Recipe.read(manifest.get("within_query", {}), self.feature_names)
-        self._linear = LinearStart.read(manifest.get("linear_start", []), self.feature_names)
+        self._linear = read_start(manifest.get("linear_start", []), self.feature_names)
         if trees.n_features != len(self.feature_names) + self._recipe.n_features:
             raise ValueError("the trees and the manifest do not have the same columns.")
 
@@ -82,7 +82,7 @@ class Model:
         """
         matrix = self._matrix(X)
         queries: list[NDArray[np.int64]] = []
-        if self._recipe.columns or self._linear is not None:
+        if self._recipe.columns or (self._linear is not None and self._linear.within_query):
             queries = _queries(len(matrix), self._qid(X, qid, group), group)
         return self._scores(matrix, queries, self._start(X, matrix, base_score))
 
@@ -111,13 +111,18 @@ class Model:
     def _scores(
         self, matrix: Floats, queries: list[NDArray[np.int64]], start: Floats | None
     ) -> Floats:
+        sums = np.zeros(len(matrix))
         if self._linear is not None:
             linear = self._linear.scores(matrix, queries)
-            start = linear if start is None else start + linear
+            # Exports write a start on single documents as trees, so it is a term of their sum.
+            if not self._linear.within_query:
+                sums = linear
+            else:
+                start = linear if start is None else start + linear
         if self._recipe.columns:
             matrix = self._recipe.fill(matrix, queries)
-        scores = self.trees.sums(matrix)
-        return scores if start is None else start + scores
+        self.trees.add(matrix, sums)
+        return sums if start is None else start + sums
 
     def _matrix(self, X: Any) -> Floats:
         """Turn rows into numbers, categories into their codes."""

@@ -92,9 +92,8 @@ class Trees:
         self._set_start = np.append(0, np.cumsum([len(part) for part in words])).astype(np.int64)
         self._words = _joined(words, np.uint32)
 
-    def sums(self, X: Floats) -> Floats:
-        """Return the sum of the trees for each row of X, added in the order of the trees."""
-        scores = np.zeros(len(X))
+    def add(self, X: Floats, scores: Floats) -> None:
+        """Add the trees to the score of each row of X, in the order of the trees."""
         n_rows = max(1, _LANES_AT_ONCE // max(1, len(self._root)))
         for start in range(0, len(X), n_rows):
             block = X[start : start + n_rows]
@@ -102,7 +101,6 @@ class Trees:
             # Sums of floating-point numbers depend on the order, so the trees take turns.
             for values in self._value[self._leaves(block)]:
                 total += values
-        return scores
 
     def _leaves(self, X: Floats) -> NDArray[np.int64]:
         """Return the leaf of each row in each tree [trees, rows]."""

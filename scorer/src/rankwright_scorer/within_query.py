@@ -6,12 +6,13 @@ features have the same bits.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankwright_scorer.trees import ZERO
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +24,6 @@ _SQUARES_OVERFLOW = 1e150
 # The linear start cuts larger z, and rounds its features to multiples of 1 / _STEPS.
 _MOST_Z = 4.0
 _STEPS = 65536.0
-_DOUBLE_BITS, _FEATURE_BITS = 53, 16
 
 
 class Comparison:
@@ -152,31 +152,10 @@ class LinearStart(NamedTuple):
     flagged: NDArray[np.int64]
     coefficients: Floats  # of ranks, z and flags
 
-    @classmethod
-    def read(cls, entries: list[dict[str, Any]], names: Sequence[str]) -> LinearStart | None:
-        """Read the linear ranker of the manifest, the mean of all members; None without."""
-        if not entries:
-            return None
-        compared = list(entries[0]["columns"])
-        # Members may differ in the columns that have many missing values.
-        flags = {name for entry in entries for name in entry["flagged"]}
-        flagged = [name for name in compared if name in flags]
-        keys = _keys(compared, flagged)
-        total = np.zeros(len(keys))
-        for entry in entries:
-            places = [keys.index(key) for key in _keys(entry["columns"], entry["flagged"])]
-            total[places] += np.array(entry["coefficients"], dtype=np.float64)
-        coefficients = total
-        if len(entries) > 1:
-            coefficients = _rounded(total / len(entries))
-        if not np.isfinite(coefficients).all():
-            raise ValueError("the manifest garbles the linear start.")
-        number = {name: n for n, name in enumerate(names)}
-        return cls(
-            columns=np.array([number[name] for name in compared], dtype=np.int64),
-            flagged=np.array([number[name] for name in flagged], dtype=np.int64),
-            coefficients=coefficients,
-        )
+    @property
+    def within_query(self) -> bool:
+        """Whether it compares the documents of a query."""
+        return True
 
     def scores(self, matrix: Floats, queries: list[NDArray[np.int64]]) -> Floats:
         """Return the score of each row; the terms add up exactly, so their order does not matter."""
@@ -193,14 +172,60 @@ class LinearStart(NamedTuple):
         return scores
 
 
-def _keys(columns: Sequence[str], flagged: Sequence[str]) -> list[tuple[str, str]]:
-    ranks, z = ([(kind, name) for name in columns] for kind in ("rank", "z"))
-    return [*ranks, *z, *(("missing", name) for name in flagged)]
+class GlobalStart(NamedTuple):
+    """A linear ranker on quantiles of columns, which scores documents one by one."""
+
+    columns: NDArray[np.int64]
+    flagged: NDArray[np.int64]
+    coefficients: Floats  # of quantiles and flags
+    edges: list[Floats]  # between the steps of each column
+    levels: list[Floats]  # the quantile of each step
+    complete: NDArray[np.bool_]  # whether missing values count as 0 [columns]
+
+    @property
+    def within_query(self) -> bool:
+        """Whether it compares the documents of a query."""
+        return False
+
+    def scores(self, matrix: Floats, queries: list[NDArray[np.int64]]) -> Floats:
+        """Return the score of each row; the queries change nothing."""
+        quantiles = np.empty((len(matrix), len(self.columns)))
+        for number, column in enumerate(self.columns.tolist()):
+            x = matrix[:, column]
+            missing = np.isnan(x)
+            known = np.where(missing | (np.abs(x) <= ZERO), 0.0, x)
+            found = self.levels[number][np.searchsorted(self.edges[number], known)]
+            if not self.complete[number]:
+                found[missing] = 0.0
+            quantiles[:, number] = found
+        features = np.hstack([quantiles, np.isnan(matrix[:, self.flagged])])
+        return np.asarray(features @ self.coefficients)
 
 
-def _rounded(coefficients: Floats) -> Floats:
-    """Round coefficients so that sums of their terms are exact."""
-    largest = float(np.abs(coefficients).max(initial=0.0))
-    room = _DOUBLE_BITS - _FEATURE_BITS - math.ceil(math.log2(len(coefficients) + 1))
-    unit = 2.0 ** (math.frexp(largest)[1] - room)
-    return np.asarray(np.rint(coefficients / unit) * unit)
+def read_start(
+    entries: list[dict[str, Any]], names: Sequence[str]
+) -> LinearStart | GlobalStart | None:
+    """Read the linear ranker of the manifest, with members the mean of theirs; None without."""
+    if not entries:
+        return None
+    # The mean of the members comes last.
+    entry = entries[-1]
+    number = {name: place for place, name in enumerate(names)}
+    columns, flagged = (
+        np.array([number[name] for name in entry[key]], dtype=np.int64)
+        for key in ("columns", "flagged")
+    )
+    coefficients = np.array(entry["coefficients"], dtype=np.float64)
+    n_kinds = 1 if "edges" in entry else 2
+    fits = coefficients.shape == (n_kinds * len(columns) + len(flagged),)
+    if not fits or not np.isfinite(coefficients).all():
+        raise ValueError("the manifest garbles the linear start.")
+    if n_kinds == 2:
+        return LinearStart(columns, flagged, coefficients)
+    edges, levels = (
+        [np.array(part, dtype=np.float64) for part in entry[key]] for key in ("edges", "levels")
+    )
+    if [len(part) + 1 for part in edges] != [len(part) for part in levels]:
+        raise ValueError("the manifest garbles the linear start.")
+    complete = np.array([name in entry["complete"] for name in entry["columns"]], dtype=np.bool_)
+    return GlobalStart(columns, flagged, coefficients, edges, levels, complete)

@@ -59,10 +59,8 @@ class PackedForest(ABC):
         initial: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Add the trees [start, stop) to an initial score of each row, 0 by default."""
-        out = np.zeros(X.shape[0]) if initial is None else initial.copy()
         last = self.n_trees if stop is None else stop
-        add_scores(self.packed, X, start, last, threads, out)
-        return out
+        return score(self.packed, X, start, last, threads, initial)
 
     def contributions(self, X: Any, *, threads: int = 1) -> NDArray[np.float64]:
         """Exact SHAP values [rows, columns + 1], the last column the expected value."""
@@ -101,16 +99,25 @@ class PackedForest(ABC):
         return sums
 
 
-def add_scores(
-    trees: PackedTrees, X: Any, start: int, stop: int, threads: int, out: NDArray[np.float64]
-) -> None:
-    """Add the trees [start, stop) to the score of each row; the same bits for any number of threads."""
+def score(
+    trees: PackedTrees,
+    X: Any,
+    start: int,
+    stop: int,
+    threads: int,
+    initial: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Add the trees [start, stop) to an initial score of each row, 0 by default.
+
+    The bits are the same for any number of threads.
+    """
     from rankwright.kernels.trees import score_rows
 
+    out = np.zeros(X.shape[0]) if initial is None else initial.copy()
     if is_sparse(X):
         for rows, block in dense_blocks(X, _ROWS_AT_ONCE):
-            add_scores(trees, block, start, stop, threads, out[rows])
-        return
+            out[rows] = score(trees, block, start, stop, threads, out[rows])
+        return out
     n_threads = min(threads, 1 + len(out) * (stop - start) // _VISITS_PER_THREAD)
     dense = np.ascontiguousarray(X)
     if dense.dtype not in (np.float32, np.float64):
@@ -118,3 +125,4 @@ def add_scores(
     if len(out):
         scoring = partial(score_rows, X=dense, trees=trees, first=start, last=stop, out=out)
         run_ranges(scoring, equal_ranges(len(out), n_threads))
+    return out

@@ -28,6 +28,7 @@ from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import Evaluator
+from rankwright.linear_start import LinearStart
 from rankwright.model import Model
 from rankwright.objectives import Objective
 from rankwright.support.interrupts import Interrupts
@@ -533,7 +534,7 @@ def _average(members: Sequence[Fitted], training: Training, scores: Floats | Non
         **first,
         "parameters": {**first["parameters"], "members": training.plan.parameters["members"]},
         "members": [model.n_trees for model in models],
-        "linear_start": [entry for model in models for entry in model.manifest["linear_start"]],
+        "linear_start": _starts_and_mean([model.linear for model in models]),
         "best_iteration": forest.n_trees,
         "seed": training.plan.seed,
         "data_fingerprint": whole,
@@ -541,6 +542,14 @@ def _average(members: Sequence[Fitted], training: Training, scores: Floats | Non
         "times": _summed([model.manifest["times"] for model in models]),
     }
     return Fitted(Model(forest, models[0].columns, manifest), members[0].objective, scores)
+
+
+def _starts_and_mean(starts: Sequence[LinearStart | None]) -> list[dict[str, Any]]:
+    """Return the linear starts of members and, last, their mean; none without."""
+    given = [start for start in starts if start is not None]
+    if not given:
+        return []
+    return [start.to_manifest() for start in [*given, LinearStart.mean(given)]]
 
 
 def _has_value(data: RankingData, plan: Plan) -> bool:
