@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -436,9 +437,7 @@ def test_workers_with_other_versions_are_named(
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "rankwright.cluster.dask.find_spec", lambda name: None if name == "distributed" else 1
-    )
+    monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r'pip install "rankwright\[cluster\]"'):
         ranker().fit(DATA, cluster=2)
 

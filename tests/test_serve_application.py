@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
 import json
 import sys
 import threading
@@ -216,14 +215,7 @@ def test_the_command_says_what_is_wrong(
     printed = capsys.readouterr().err
     assert "can be reached from other machines, and there is no token" in printed
     assert "cannot listen on 192.0.2.1 port 0" in printed
-    imports = builtins.__import__
-
-    def without(name: str, *rest: Any, **named: Any) -> Any:
-        if name == "uvicorn":
-            raise ImportError(name)
-        return imports(name, *rest, **named)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert run(monkeypatch, str(path)) == 1
     assert 'pip install "rankwright[serve]"' in capsys.readouterr().err
 
