@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import rankwright as rw
-from hand_made_trees import score
 from rankwright.data.columns import Columns
+from rankwright.engines.scoring import score
 from rankwright.kernels.tree_arrays import (
     AMONG,
     AS_ZERO,

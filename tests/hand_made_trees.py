@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankwright.engines.scoring import add_scores
 from rankwright.kernels.tree_arrays import (
     AMONG,
     AS_ZERO,
@@ -17,7 +15,6 @@ from rankwright.kernels.tree_arrays import (
     NAN_TO_DEFAULT,
     ZERO,
     ZERO_TO_DEFAULT,
-    PackedTrees,
     TreeArrays,
 )
 
@@ -159,10 +156,3 @@ def probe_rows(
         columns.append(draw.permutation(np.resize(usable, max(n, 300))))
     length = max(map(len, columns))
     return np.column_stack([np.resize(column, length) for column in columns])
-
-
-def score(trees: PackedTrees, X: Any, start: int, stop: int, threads: int) -> NDArray[np.float64]:
-    """Sum the trees [start, stop) for each row."""
-    out = np.zeros(X.shape[0])
-    add_scores(trees, X, start, stop, threads, out)
-    return out

@@ -26,7 +26,7 @@ from export_models import (
     stump,
     trained,
 )
-from hand_made_trees import score
+from rankwright.engines.scoring import score
 from rankwright.exporting import export_options, load_target
 from rankwright.exporting.contract import ExportOptions, FeatureSet
 from rankwright.exporting.probes import probe_rows

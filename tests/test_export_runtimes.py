@@ -22,10 +22,11 @@ import pytest
 import treelite
 import xgboost as xgb
 
-from hand_made_trees import SPECIAL_THRESHOLDS, leaf, probe_rows, random_tree, score, stump
+from hand_made_trees import SPECIAL_THRESHOLDS, leaf, probe_rows, random_tree, stump
 from rankwright import RankingData
 from rankwright.engines.contract import Growth
 from rankwright.engines.lightgbm import ENGINE
+from rankwright.engines.scoring import score
 from rankwright.exporting import (
     c_source,
     json_form,

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from hand_made_trees import leaf, probe_rows, random_tree, score, stump
+from hand_made_trees import leaf, probe_rows, random_tree, stump
+from rankwright.engines.scoring import score
 from rankwright.kernels.tree_arrays import (
     AMONG,
     AS_ZERO,

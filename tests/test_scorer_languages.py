@@ -13,7 +13,7 @@ import pytest
 
 import hand_made_trees
 from export_models import categorical, random_tree, single_leaf, special_trees, trained
-from hand_made_trees import score
+from rankwright.engines.scoring import score
 from rankwright.exporting import json_form
 from rankwright.exporting.contract import ExportOptions
 from rankwright.kernels.tree_arrays import TreeArrays, pack
