@@ -30,6 +30,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "zeros as missing": {"engine_params": {"zero_as_missing": True}},
     "within query": {"within_query": ["rank", "z", "gap", "share", "mean", "max", "rrf"]},
     "linear start": {**LINEAR, "within_query": {"bm25": "z"}},
+    "start on single documents": {"start": "linear-global", "members": 2},
     "members": {**LINEAR, "members": 3, "subsample": 0.7},
     "base score": {},
     "calibrated": {},
