@@ -79,10 +79,7 @@ def compare(
         for name, result in zip(names[1:], results[1:], strict=True)
     }
     if json:
-        values = comparison.to_dict()
-        values["ties"] = ties
-        values["empty"] = empty
-        values["unjudged"] = unjudged
+        values = comparison.to_dict() | {"ties": ties, "empty": empty, "unjudged": unjudged}
         values["means"] = {name: result.mean for name, result in zip(names, results, strict=True)}
         values["changes"] = {"metric": main_metric, "systems": changes}
         echo(options.to_json(values))

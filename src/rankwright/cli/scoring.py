@@ -171,17 +171,11 @@ def is_model(text: str) -> bool:
 
 def _is_qrels(path: Path) -> bool:
     """Return whether the first line of a text file is a line of TREC qrels, and not of LETOR text."""
-    from rankwright.data.formats import FORMATS
+    from rankwright.data.formats import TABLE_SUFFIXES
     from rankwright.support.files import read_text
 
     # Qrels are plain text, and the first line of a table cannot always be read as text.
-    tables = [
-        suffix
-        for file_format in FORMATS
-        if file_format.has_columns
-        for suffix in file_format.suffixes
-    ]
-    if set(tables) & set(path.suffixes):
+    if set(TABLE_SUFFIXES) & set(path.suffixes):
         return False
     words = read_text(path).split(b"\n", 1)[0].split()
     return len(words) == 4 and not words[1].startswith(b"qid:")

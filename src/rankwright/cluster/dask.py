@@ -352,18 +352,11 @@ def check_versions(team: Team) -> None:
                 )
 
 
-def _versions() -> dict[str, str]:
-    import platform
-    from importlib.metadata import PackageNotFoundError, version
-
+def _versions() -> dict[str, str | None]:
+    """Return the versions of Python and of the libraries that a training depends on."""
+    described = environment.environment(("rankwright", "xgboost", "numpy", "numba"))
     # Pickled functions need the same minor version of Python, for example 3.12.
-    versions = {"python": ".".join(platform.python_version_tuple()[:2])}
-    for name in ("rankwright", "xgboost", "numpy", "numba"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = ""
-    return versions
+    return {"python": described["python"].rpartition(".")[0], **described["packages"]}
 
 
 def is_collection(X: Any) -> bool:

@@ -77,12 +77,8 @@ class LightGBMText(Target):
             "feature_infos=" + " ".join(_infos(every, len(names))),
             "tree_sizes=" + " ".join(str(len(block)) for block in blocks),
         ]
-        text = (
-            "\n".join(head)
-            + "\n\n"
-            + "".join(blocks)
-            + "end of trees\n\nparameters:\nend of parameters\n"
-        )
+        tail = "end of trees\n\nparameters:\nend of parameters\n"
+        text = "\n".join([*head, "", "".join(blocks) + tail])
         return Exported(text.encode(), tuple(notes))
 
     def score(self, content: bytes, X: Any, options: ExportOptions) -> Floats:

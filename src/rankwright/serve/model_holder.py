@@ -23,6 +23,11 @@ from rankwright.serve.requests import ColumnTable, Query
 
 _DIGITS = 12  # of the hash of the trees, by which clients recognise a model
 _TIMINGS = 5
+# Entries of the manifest on which answers depend, beside the trees.
+_ANSWERS = (
+    *("feature_names", "categories", "named", "first_index"),
+    *("within_query", "base_score", "linear_start", "calibration"),
+)
 _ROWS_TO_WARM_UP = (1, 1000, *[100] * (1 + _TIMINGS))  # the last ones are timed
 
 Fingerprint = tuple[tuple[str, int, int, int], ...]
@@ -101,22 +106,9 @@ class ServedModel:
 
     def answers_as(self, reference: ServedModel) -> bool:
         """Return True if the reference gives the same answers."""
-        return (
-            self.version == reference.version
-            and self.model.columns == reference.model.columns
-            and self.model.recipe == reference.model.recipe
-            and self.model.base_score == reference.model.base_score
-            and self._linear_start == reference._linear_start
-            and self._calibration == reference._calibration
-        )
-
-    @property
-    def _linear_start(self) -> Any:
-        return self.model.manifest.get("linear_start")
-
-    @property
-    def _calibration(self) -> Any:
-        return self.model.manifest.get("calibration")
+        mine, other = self.model.manifest, reference.model.manifest
+        same = all(mine.get(entry) == other.get(entry) for entry in _ANSWERS)
+        return same and self.version == reference.version
 
     def describe(self) -> dict[str, Any]:
         """Return the answer of ``/model``: the columns that clients send, and the version."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # A folder is searched for the formats in this order.
 FORMATS: tuple[Format, ...] = (PARQUET, ARROW, CSV, TSV, LETOR)
+TABLE_SUFFIXES = [suffix for table in FORMATS if table.has_columns for suffix in table.suffixes]
 
 
 def format_of(path: PathLike) -> Format:
@@ -56,15 +57,9 @@ def table_format_of(path: PathLike) -> TableFormat:
     """Return the format of a file with named columns; raise ValueError for other files."""
     file_format = format_of(path)
     if not isinstance(file_format, TableFormat):
-        suffixes = [
-            suffix
-            for choice in FORMATS
-            if isinstance(choice, TableFormat)
-            for suffix in choice.suffixes
-        ]
         raise ValueError(
             f"{os.fspath(path)!r} is {file_format.name}, which has no named columns; the name must "
-            f"end in {', '.join(suffixes)}."
+            f"end in {', '.join(TABLE_SUFFIXES)}."
         )
     return file_format
 

@@ -219,10 +219,8 @@ class Letor(Format):
         columns = _columns(width, options.zero_based)
         if options.reference is not None:
             columns = Columns.of(options.reference)
-            # The warning is issued here, so that it points to the caller of `read_data`.
-            note = _match(rows.source, width, columns, options.zero_based)
-            if note is not None:
-                warnings.warn(note, stacklevel=3)
+            # The warning points to the caller of `read_data`.
+            _match(rows.source, width, columns, options.zero_based, stacklevel=4)
         if options.labelled is False:
             rows.y[:] = 0
         return rows.data(columns)
@@ -260,9 +258,7 @@ class Letor(Format):
             )
         if options.reference is not None:
             columns = Columns.of(options.reference)
-            note = _match(source, width, columns, options.zero_based)
-            if note is not None:
-                warnings.warn(note, stacklevel=4)
+            _match(source, width, columns, options.zero_based, stacklevel=5)
         else:
             if width == 0:
                 raise ValueError(f"{source}: no row has a feature, so their number is unknown.")
@@ -370,8 +366,10 @@ def _check_one_label(path: PathLike, options: ReadOptions) -> None:
         )
 
 
-def _match(source: str, width: int, reference: HasColumns, zero_based: bool) -> str | None:
-    """Match features with the columns of a reference by position, and return a text to warn with.
+def _match(
+    source: str, width: int, reference: HasColumns, zero_based: bool, *, stacklevel: int
+) -> None:
+    """Match features with the columns of a reference by position, and warn if that is worth a look.
 
     If the reference was LETOR text too, its last features may be missing: they are taken as 0.
     """
@@ -403,13 +401,14 @@ def _match(source: str, width: int, reference: HasColumns, zero_based: bool) -> 
         indices = f"features {first} to {last}"
         if first == last:
             indices = f"feature {first}"
-        return f"{source} has no {indices} of the training data; taken as 0 in all rows."
-    if reference.named:
-        return (
+        note = f"{source} has no {indices} of the training data; taken as 0 in all rows."
+        warnings.warn(note, stacklevel=stacklevel)
+    elif reference.named:
+        warnings.warn(
             f"{source} has no column names; its {width} features are matched with the columns of "
-            "the training data by position."
+            "the training data by position.",
+            stacklevel=stacklevel,
         )
-    return None
 
 
 def _widened(X: Any, width: int) -> Any:
@@ -419,9 +418,7 @@ def _widened(X: Any, width: int) -> Any:
         return X
     if sp.issparse(X):
         return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(n_rows, width))
-    wide = np.zeros((n_rows, width), X.dtype)
-    wide[:, :n_columns] = X
-    return wide
+    return np.pad(X, ((0, 0), (0, width - n_columns)))
 
 
 def _pieces(text: bytes, most: int | None) -> Iterator[bytes]:
