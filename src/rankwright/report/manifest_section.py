@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankwright.data.dataset import RankingData
 from rankwright.report.page import Block, Cell, Table, shortened
 from rankwright.report.scored_runs import distinct_names
-
-if TYPE_CHECKING:
-    from rankwright.runs import Run
+from rankwright.runs import Run
 
 _CELL_LENGTH, _ROWS = 160, 80  # of the tables
 # We leave out keys of the manifest that are shown elsewhere or are too long to read.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,7 @@ from rankwright.report.page import (
     render,
 )
 from rankwright.report.scored_runs import ScoredRuns
-
-if TYPE_CHECKING:
-    from rankwright.runs import Run
+from rankwright.runs import Run
 
 _N_WORST, _N_SAMPLE = 30, 15  # queries
 _DEPTH = 12  # documents of a ranking

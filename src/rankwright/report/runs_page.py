@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.systems import System
@@ -17,10 +16,7 @@ from rankwright.report.reasons import reasons_section
 from rankwright.report.scored_runs import ScoredRuns, trained_runs
 from rankwright.report.scores_section import calibration_section, scores
 from rankwright.report.training_sections import bias_sections, features, times
-
-if TYPE_CHECKING:
-    from rankwright.runs import Run
-
+from rankwright.runs import Run
 
 _OF_TRAININGS = ("Learning curves", "Features", "Time", "Manifest")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,7 @@ from rankwright.evaluation.per_query import Evaluation, evaluate_data
 from rankwright.evaluation.systems import System, numbered
 from rankwright.metrics import Metric
 from rankwright.report.page import shortened
-
-if TYPE_CHECKING:
-    from rankwright.runs import Run
+from rankwright.runs import Run
 
 Floats = NDArray[np.float64]
 _METRICS = ("ndcg@10", "map")  # if there is no run whose training had metrics

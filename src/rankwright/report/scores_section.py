@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from rankwright.charts.theme import PAGE, require
 from rankwright.evaluation.reliability import reliability
 from rankwright.report.page import Block, Cell, Figure, Section, Table, Text
 from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties
-
-if TYPE_CHECKING:
-    from rankwright.runs import Run
+from rankwright.runs import Run
 
 _BINS = 24
 _LABELS = 6  # with more labels, scores are shown by relevance only

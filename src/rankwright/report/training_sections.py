@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rankwright.charts.features import largest_shares
 from rankwright.charts.parts import chart_of, label_axis, share_bars, tooltip
@@ -11,9 +10,7 @@ from rankwright.charts.theme import PAGE, require
 from rankwright.charts.training import position_bias_chart
 from rankwright.report.page import Block, Cell, Figure, Section, Table, Text, shortened
 from rankwright.report.scored_runs import distinct_names
-
-if TYPE_CHECKING:
-    from rankwright.runs import Run
+from rankwright.runs import Run
 
 _FEATURES = 20
 _BIAS = (
