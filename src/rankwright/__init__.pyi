@@ -60,6 +60,7 @@ from .metrics import metric as metric
 from .model import Model as Model
 from .model import load as load
 from .objectives import bind as bind
+from .objectives import check_gradients as check_gradients
 from .objectives import gradients as gradients
 from .objectives import objective as objective
 from .ranker import Ranker as Ranker

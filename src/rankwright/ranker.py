@@ -45,7 +45,8 @@ class Ranker(FittedRanker):
     ----------
     objective
         A name (``"yetiloss"``), a name with options (``"lambdamart(truncation=k+3)"``), a sum
-        (``"yetiloss + 0.5 queryrmse"``), an objective of `rankwright.objectives`, or ``"auto"``. This is yetiloss for
+        (``"yetiloss + 0.5 queryrmse"``), an objective of `rankwright.objectives`, a function ``(labels, scores,
+        boundaries) -> (grad, hess)`` of your own (docs/custom.md), or ``"auto"``. This is yetiloss for
         the metric with some queryrmse, or less of it if fewer than 10 % of the documents are relevant, because these
         measured best (docs/defaults.md). For a metric that selects documents it is stochasticrank.
     metric
@@ -208,7 +209,7 @@ class Ranker(FittedRanker):
     @explaining_names("Ranker")
     def __init__(
         self,
-        objective: str | Objective = "auto",
+        objective: str | Objective | Callable[..., Any] = "auto",
         metric: str | Metric | Sequence[str | Metric] = "ndcg@10",
         engine: str = "lightgbm",
         *,

@@ -27,6 +27,7 @@ from rankwright.data.on_disk import to_disk
 from rankwright.data.within_query import read_recipe
 from rankwright.engines import load_engine
 from rankwright.model import Model
+from rankwright.objectives.function import FunctionObjective
 from rankwright.objectives import Objective
 from rankwright.support.locks import locked
 from rankwright.training.checkpoint import Checkpoint
@@ -113,6 +114,11 @@ def train_on(
     """
     X, y, qid, group, weights = data
     check_on_cluster({**plan.parameters, **asked}, X)
+    for _, _, term in plan.objective.terms():
+        if isinstance(term, FunctionObjective):
+            raise ValueError(
+                "a function as objective sees all rows, and no worker has them; train on one machine."
+            )
     where = Cluster.of(cluster)
     dask.require()
     if not load_engine(plan.engine).several_machines:

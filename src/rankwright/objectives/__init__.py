@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from rankwright.metrics import Metric
 from rankwright.objectives.anchors import RMSE, Logistic
 from rankwright.objectives.base import NOTATION, Capabilities, Objective, Sum, known_objectives
 from rankwright.objectives.bound import BoundObjective, JudgedRows
+from rankwright.objectives.function import FunctionObjective, check_gradients
 from rankwright.objectives.gradient import Floats, Gradient, Problem
 from rankwright.objectives.lambdas import LambdaLoss, LambdaMART, RankNet
 from rankwright.objectives.pointwise import QueryRMSE
@@ -29,7 +31,7 @@ from rankwright.objectives.softmax import XENDCG, ListNet
 from rankwright.objectives.softrank import SoftRank
 from rankwright.objectives.stochastic import StochasticRank
 from rankwright.objectives.yeti import YetiLoss, YetiRank
-from rankwright.support.other_libraries import check_other_name
+from rankwright.support.other_libraries import check_other_name, library_of
 
 # The objectives of the package, because users have not defined theirs yet.
 OBJECTIVES = known_objectives()
@@ -40,6 +42,7 @@ __all__ = [
     "XENDCG",
     "BoundObjective",
     "Capabilities",
+    "FunctionObjective",
     "Gradient",
     "LambdaLoss",
     "LambdaMART",
@@ -55,16 +58,17 @@ __all__ = [
     "YetiLoss",
     "YetiRank",
     "bind",
+    "check_gradients",
     "gradients",
     "known_objectives",
     "objective",
 ]
 
 
-def objective(text: str | Objective, **options: Any) -> Objective:
+def objective(text: str | Objective | Callable[..., Any], **options: Any) -> Objective:
     """Read an objective from text: a name, options in brackets, weighted sums.
 
-    A term is ``[factor] [n^power] name[(option=value, ...)]``, where n is the query's number of documents.
+    A function of labels, scores and boundaries becomes a `FunctionObjective`. A term is ``[factor] [n^power] name[(option=value, ...)]``, where n is the query's number of documents.
 
     Examples
     --------
@@ -78,7 +82,7 @@ def objective(text: str | Objective, **options: Any) -> Objective:
     return _read(text, options)
 
 
-def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
+def _read(text: Any, options: dict[str, Any]) -> Objective:
     if isinstance(text, Objective):
         if options:
             raise ValueError(
@@ -86,8 +90,15 @@ def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
             )
         return text
     if not isinstance(text, str):
+        library = library_of(text)
+        if callable(text) and not isinstance(text, type) and library is None:
+            return FunctionObjective(text)
+        found = repr(text)
+        if library is not None:
+            found = f"a {type(text).__name__} of {library}"
         raise ValueError(
-            f"an objective is a name such as 'yetiloss', or an Objective; got {text!r}."
+            f"an objective is a name such as 'yetiloss', or an Objective, or a function of labels, "
+            f"scores and boundaries; got {found}."
         )
     check_other_name(text)
     terms = NOTATION.read(text)
@@ -109,7 +120,7 @@ def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
 
 
 def bind(
-    objective: str | Objective,
+    objective: str | Objective | Callable[..., Any],
     labels: Any,
     *,
     qid: Any = None,
@@ -129,7 +140,7 @@ def bind(
     Parameters
     ----------
     objective
-        An objective, or its name or text form.
+        An objective, its name or text form, or a function ``(labels, scores, boundaries)``.
     labels
         Relevance of each row, finite and non-negative; several labels as a dict or a data frame, by name. Rows with a
         missing label (NaN) have no gradient, and the others have the gradient of a query without them.
@@ -199,7 +210,7 @@ def bind(
 
 
 def gradients(
-    objective: str | Objective,
+    objective: str | Objective | Callable[..., Any],
     scores: ArrayLike,
     labels: Any,
     *,

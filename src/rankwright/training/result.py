@@ -17,6 +17,7 @@ from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.model import Model
 from rankwright.objectives.base import Sum
+from rankwright.objectives.function import FunctionObjective
 from rankwright.support.notation import UnknownName
 from rankwright.training.groups import plain_groups
 from rankwright.training.plan import Plan
@@ -122,9 +123,12 @@ def naming_classes(model: Model | None) -> Iterator[None]:
             raise
         classes = model.manifest["classes"]
         names = [f"{kind} ({name!r})" for name, kind in classes.items()]
+        remedy = "import it"
+        if any(name.startswith("function-") for name in classes):
+            remedy = "give the function again as objective="
         raise UnknownName(
             f"the model was trained with {' and '.join(names)}, which is not defined in this "
-            "process; import it to score or to train on (predict works without)."
+            f"process; {remedy} to score or to train on (predict works without)."
         ) from error
 
 
@@ -168,9 +172,10 @@ def _foreign_classes(plan: Plan) -> dict[str, str]:
     terms = [plan.objective]
     if isinstance(plan.objective, Sum):
         terms = [term for _, _, term in plan.objective.parts]
+    functions = {str(term): term.source for term in terms if isinstance(term, FunctionObjective)}
     kinds: dict[str, type] = {value.name: type(value) for value in plan.metrics.values()}
     kinds |= {term.name: type(term) for term in terms}
-    return {
+    return functions | {
         name: f"{kind.__module__}.{kind.__qualname__}"
         for name, kind in kinds.items()
         if not kind.__module__.startswith("rankwright.")
@@ -182,7 +187,8 @@ def _parameters(plan: Plan) -> dict[str, Any]:
     parameters = plain_groups(plan.parameters)
     del parameters["checkpoint"]
     metrics = [str(metric) for metric in plan.metrics.values()]
-    parameters["objective"] = str(parameters["objective"])
+    if not isinstance(parameters["objective"], str):  # a function has no text of its own
+        parameters["objective"] = str(plan.objective)
     parameters["metric"] = metrics[0] if len(metrics) == 1 else metrics
     # A generator has no text, but the seed that was drawn from it has.
     if isinstance(parameters["random_state"], np.random.RandomState):
