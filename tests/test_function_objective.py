@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def centred(labels: Any, scores: Any, boundaries: Any) -> tuple[Any, Any]:
     """The gradient of queryrmse, which also gives zeros in queries of equal labels."""
     grad = np.zeros(len(labels))
     hess = np.zeros(len(labels))
-    for begin, end in zip(boundaries[:-1], boundaries[1:], strict=True):
+    for begin, end in pairwise(boundaries):
         rows = slice(begin, end)
         if np.ptp(labels[rows]) > 0:
             error = scores[rows] - labels[rows]
@@ -103,7 +104,7 @@ def test_a_saved_model_predicts_without_the_function(tmp_path: Path) -> None:
         loaded.fit,
         lambda data: quick(objective="function-centred").fit(data, init_model=loaded),
     ):
-        with pytest.raises(ValueError, match="centred.*give the function again as objective="):
+        with pytest.raises(ValueError, match=r"centred.*give the function again as objective="):
             train(TRAIN)
     longer = quick(objective=centred, n_estimators=12).fit(TRAIN)
     further = loaded.set_params(objective=centred).fit(TRAIN, init_model=loaded)

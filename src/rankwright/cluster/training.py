@@ -27,8 +27,8 @@ from rankwright.data.on_disk import to_disk
 from rankwright.data.within_query import read_recipe
 from rankwright.engines import load_engine
 from rankwright.model import Model
-from rankwright.objectives.function import FunctionObjective
 from rankwright.objectives import Objective
+from rankwright.objectives.function import FunctionObjective
 from rankwright.support.locks import locked
 from rankwright.training.checkpoint import Checkpoint
 from rankwright.training.monotone import constrained

@@ -68,7 +68,8 @@ __all__ = [
 def objective(text: str | Objective | Callable[..., Any], **options: Any) -> Objective:
     """Read an objective from text: a name, options in brackets, weighted sums.
 
-    A function of labels, scores and boundaries becomes a `FunctionObjective`. A term is ``[factor] [n^power] name[(option=value, ...)]``, where n is the query's number of documents.
+    A function of labels, scores and boundaries becomes a `FunctionObjective`.
+    A term is ``[factor] [n^power] name[(option=value, ...)]``, where n is the query's number of documents.
 
     Examples
     --------
