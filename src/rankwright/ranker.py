@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +19,6 @@ from rankwright.data.labels import choose_label
 from rankwright.data.time import TIME
 from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
-from rankwright.linear_start import LinearStart
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.support import checks
@@ -36,6 +35,9 @@ from rankwright.training.result import naming_classes
 from rankwright.training.state import Progress, no_times, timed
 from rankwright.training.strategies import Training, check_callbacks, train
 from rankwright.training.unjudged import judged_counts, report_unjudged
+
+if TYPE_CHECKING:
+    from rankwright.linear_start import LinearStart
 
 
 class Ranker(FittedRanker):

@@ -15,7 +15,6 @@ from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.bound import BoundObjective
 from rankwright.support.reducer import ALONE, Reducer, addable
-from rankwright.training.linear import fit_linear
 from rankwright.training.state import total_scores
 from rankwright.training.steering import Steering
 from rankwright.training.stopping import errors_allowed
@@ -137,6 +136,9 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derive
     plan = replace(plan, objective=_objective(plan, train, counts), full_leaves=full_leaves)
     # A model to add trees to brings the linear start of its trees.
     if plan.start is not None and plan.linear is None:
+        # Few trainings have a linear start, and the others load faster without the import.
+        from rankwright.training.linear import fit_linear
+
         plan = replace(plan, linear=fit_linear(plan, train, reducer))
     temperature = _bagging_temperature(plan, counts)
     # Steering compares the leaf systems of two halves of the queries, so it needs full leaf values

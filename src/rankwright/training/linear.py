@@ -12,9 +12,8 @@ order of rows, on blocks or on machines.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +29,7 @@ from rankwright.objectives import objective
 from rankwright.objectives.bound import BoundObjective
 from rankwright.support.checks import ArgumentError
 from rankwright.support.reducer import ALONE, Reducer
-
-if TYPE_CHECKING:
-    from rankwright.training.plan import Plan
+from rankwright.training.plan import STARTS, Plan
 
 Floats = NDArray[np.float64]
 
@@ -50,26 +47,10 @@ _MANY_MISSING = 0.05
 # The curvature between all features has to fit in memory.
 _MOST_COLUMNS = 1000
 _EXACT_BITS = 51
-_GLOBAL = "linear-global"
-_NAMES = ("linear", _GLOBAL)
 # Steps of a column that is transformed by itself alone.
 _STEPS = 32
 # A gradient that is this share of the largest is rounding.
 _TOLERANCE = 1e-12
-
-
-def check_start(name: str, option: Any) -> None:
-    """Raise ArgumentError unless the option ``start`` can be used with some data."""
-    if option is None or (isinstance(option, str) and option in _NAMES):
-        return
-    columns = option.get("columns") if isinstance(option, Mapping) else None
-    named = isinstance(columns, list | tuple) and all(isinstance(item, str) for item in columns)
-    if not named or not columns or set(option) != {"columns"}:
-        raise ArgumentError(
-            name,
-            "must be None, 'linear', 'linear-global', or a dict with names of columns, for example "
-            f"{{'columns': ['bm25', 'age']}}; got {option!r}.",
-        )
 
 
 def start_columns(option: Any, data: RankingData) -> tuple[str, ...]:
@@ -83,7 +64,7 @@ def start_columns(option: Any, data: RankingData) -> tuple[str, ...]:
     """
     names = data.feature_names[: len(data.feature_names) - data.n_derived]
     numeric = tuple(name for name in names if name not in data.categories)
-    if option not in _NAMES:
+    if option not in STARTS:
         for name in option["columns"]:
             if name not in numeric:
                 raise ArgumentError(
@@ -123,7 +104,7 @@ def fit_linear(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Line
     n_rows, n_queries = map(int, sizes)
     columns = start_columns(plan.start, train)
     features = _features(columns, train, n_rows, reducer)
-    if plan.start == _GLOBAL:
+    if plan.start == "linear-global":
         features = _quantiles(features, train, plan.threads)
     # Missing values are neither more nor less than a number, so flags of them have no sign.
     signs = np.zeros(len(features.names))

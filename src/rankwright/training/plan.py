@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from rankwright.data.within_query import Option, check_option
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Engine, Needs
 from rankwright.kernels.threads import MOST_THREADS, available_threads
-from rankwright.linear_start import LinearStart
 from rankwright.metrics import Metric, metric_texts
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
@@ -31,13 +30,17 @@ from rankwright.support import checks
 from rankwright.support.checks import ArgumentError
 from rankwright.training.defaults import is_auto, resolve_objective
 from rankwright.training.groups import Langevin, read_langevin, read_position_bias
-from rankwright.training.linear import check_start
 from rankwright.training.steering import Steering
 from rankwright.training.stopping import RULES
+
+if TYPE_CHECKING:
+    from rankwright.linear_start import LinearStart
 
 # A crash loses at most the work between two saves.
 _TREES_BETWEEN_SAVES, _SECONDS_BETWEEN_SAVES = 100, 60.0
 _FOLDS = 5
+# Linear rankers that boosting can start from.
+STARTS = ("linear", "linear-global")
 
 
 @dataclass(frozen=True)
@@ -289,7 +292,7 @@ _BY_DATA = "None lets the data choose."
 _CHECKS: dict[str, Check] = {
     "within_query": lambda _, value: check_option(value),
     "monotone": lambda _, value: _check_monotone(value),
-    "start": check_start,
+    "start": lambda _, value: _check_start(value),
     "categorical": lambda _, value: _check_categorical(value),
     "n_estimators": _whole(1),
     "learning_rate": _also(checks.positive, None, remark=_BY_DATA),
@@ -468,6 +471,19 @@ def _full_leaves(
         objective.capabilities.full_curvature and parameters["reg_lambda"] > 0 and not refused
     )
     return is_auto(parameters["objective"]) and possible
+
+
+def _check_start(option: Any) -> None:
+    if option is None or (isinstance(option, str) and option in STARTS):
+        return
+    columns = option.get("columns") if isinstance(option, Mapping) else None
+    named = isinstance(columns, list | tuple) and all(isinstance(item, str) for item in columns)
+    if not named or not columns or set(option) != {"columns"}:
+        raise ArgumentError(
+            "start",
+            "must be None, 'linear', 'linear-global', or a dict with names of columns, for example "
+            f"{{'columns': ['bm25', 'age']}}; got {option!r}.",
+        )
 
 
 def _check_monotone(option: Any) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import Evaluator
-from rankwright.linear_start import LinearStart
 from rankwright.model import Model
 from rankwright.objectives import Objective
 from rankwright.support.interrupts import Interrupts
@@ -44,6 +43,9 @@ from rankwright.training.progress import Display, announcing_compilation
 from rankwright.training.result import describe_position_bias, model_of
 from rankwright.training.state import Progress, State, no_times, timed, total_scores
 from rankwright.training.stopping import Watch, describe_stopping
+
+if TYPE_CHECKING:
+    from rankwright.linear_start import LinearStart
 
 Floats = NDArray[np.float64]
 Callbacks = Sequence[Callable[[Progress], object]]
@@ -549,7 +551,7 @@ def _starts_and_mean(starts: Sequence[LinearStart | None]) -> list[dict[str, Any
     given = [start for start in starts if start is not None]
     if not given:
         return []
-    return [start.to_manifest() for start in [*given, LinearStart.mean(given)]]
+    return [start.to_manifest() for start in [*given, type(given[0]).mean(given)]]
 
 
 def _has_value(data: RankingData, plan: Plan) -> bool:
