@@ -104,6 +104,7 @@ def catboost_from_start(part: Part, trees: int, seed: int) -> Any:
 SYSTEMS: dict[str, Callable[[Part, int, int], Any]] = {
     REFERENCE: own(),
     "start": own(start="linear"),
+    "start on single documents": own(start="linear-global"),
     "catboost QueryRMSE": other(CatBoost("QueryRMSE")),
     "catboost QueryRMSE, same start": catboost_from_start,
     "ranks": own(within_query="rank"),
