@@ -100,7 +100,7 @@ def faults(
     fit(ranker)
     seen = []
     if hasattr(ranker, "model_"):
-        n = ranker.best_iteration_
+        n = ranker.n_estimators_
         if not np.array_equal(ranker.predict(VALID), stages[n - 1]):
             seen.append("the model has other trees than it says")
         if (

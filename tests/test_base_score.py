@@ -280,7 +280,7 @@ def test_evaluation_sets_and_early_stopping_see_the_sum() -> None:
     assert curve[0] == pytest.approx(
         evaluate(scores, TRAIN.y, qid=TRAIN.qid, metrics="ndcg@10").mean["ndcg@10"], abs=1e-9
     )
-    best = ranker.evals_result_["valid_0"]["ndcg@10"][ranker.best_iteration_ - 1]
+    best = ranker.evals_result_["valid_0"]["ndcg@10"][ranker.n_estimators_ - 1]
     assert ranker.score(VALID_START) == pytest.approx(best, abs=1e-9)
 
 
@@ -320,7 +320,7 @@ def test_a_refit_folds_and_members_start_from_the_scores() -> None:
         refit, quick(**options | {"n_estimators": trees}).fit(both, base_score="production")
     )
     folds = trained(**options, early_stopping="cv", early_stopping_rounds=5)
-    chosen = folds.best_iteration_
+    chosen = folds.n_estimators_
     assert same(folds, trained(**options | {"n_estimators": chosen}))
     average = trained(**options, members=3)
     scores = average.predict(START) - BASE
@@ -336,7 +336,7 @@ def test_more_trees_start_from_the_same_scores(tmp_path: Path) -> None:
     assert more.model_.base_score == "production"
     again = quick(random_state=2).fit(START, init_model=first, base_score="production")
     assert same(more, again)
-    assert more.best_iteration_ == 17
+    assert more.n_estimators_ == 17
     array = quick(n_estimators=5, random_state=1).fit(TRAIN, base_score=BASE)
     with pytest.raises(ValueError, match="base_score must be given"):
         quick().fit(TRAIN, init_model=array)

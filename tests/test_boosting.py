@@ -457,7 +457,7 @@ def test_early_stopping_keeps_the_best_model_as_it_was(changes: dict[str, Any]) 
     ranker.fit(TRAIN, eval_set=[VALID])
     curve = ranker.evals_result_["valid_0"]["ndcg@10"]
     best = curve.index(max(curve)) + 1
-    assert ranker.best_iteration_ == best
+    assert ranker.n_estimators_ == best
     assert len(curve) == best + 7 < 200
     assert ranker.score(VALID) == max(curve)
     assert ranker.forest_.n_trees == best
@@ -476,7 +476,7 @@ def test_early_stopping_minimises_where_lower_is_better() -> None:
     ranker.fit(TRAIN, eval_set=[VALID, TRAIN])
     curve = ranker.evals_result_["valid_0"]["arp"]
     assert len(curve) < 200
-    assert ranker.best_iteration_ == curve.index(min(curve)) + 1 == len(curve) - 5
+    assert ranker.n_estimators_ == curve.index(min(curve)) + 1 == len(curve) - 5
     assert ranker.score(VALID) == -min(curve)
     assert curve[0] > min(curve)
 
@@ -526,7 +526,7 @@ def test_early_stopping_keeps_the_trees_of_the_earlier_model() -> None:
         n_estimators=100, learning_rate=0.5, early_stopping_rounds=3, stopping_rule="best"
     )
     second.fit(TRAIN, init_model=first, eval_set=[VALID])
-    assert second.forest_.n_trees == second.best_iteration_ == 7 + len(second.learning_rates_)
+    assert second.forest_.n_trees == second.n_estimators_ == 7 + len(second.learning_rates_)
     assert second.score(VALID) == max(second.evals_result_["valid_0"]["ndcg@10"])
 
 

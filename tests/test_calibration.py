@@ -180,9 +180,9 @@ def test_cross_fitting_takes_the_trees_of_early_stopping():
         n_estimators=60, early_stopping_rounds=2, learning_rate=0.3, n_jobs=1, verbose=0
     )
     ranker.fit(train, eval_set=[valid])
-    assert ranker.best_iteration_ < 60
+    assert ranker.n_estimators_ < 60
     fixed = rw.Ranker(
-        n_estimators=ranker.best_iteration_, learning_rate=0.3, n_jobs=1, verbose=0
+        n_estimators=ranker.n_estimators_, learning_rate=0.3, n_jobs=1, verbose=0
     ).fit(train)
     found, expected = (
         one.calibrate(train, folds=2).calibration_.to_manifest() for one in (ranker, fixed)

@@ -51,7 +51,7 @@ def same_model(one: Ranker, other: Ranker) -> bool:
     return (
         np.array_equal(one.predict(VALID), other.predict(VALID))
         and one.evals_result_ == other.evals_result_
-        and one.best_iteration_ == other.best_iteration_
+        and one.n_estimators_ == other.n_estimators_
         and one.learning_rates_ == other.learning_rates_
     )
 
@@ -111,7 +111,7 @@ def test_training_goes_on_from_any_tree(
 
     first = quick(**parameters).fit(TRAIN, eval_set=[VALID], callbacks=[interrupt])
     assert first.interrupted_
-    assert first.best_iteration_ == stop == trees_in(tmp_path)
+    assert first.n_estimators_ == stop == trees_in(tmp_path)
     whole = quick(n_estimators=31, **KINDS[kind]).fit(TRAIN, eval_set=[VALID])
     assert same_model(quick(**parameters).fit(TRAIN, eval_set=[VALID]), whole)
 
@@ -162,7 +162,7 @@ def test_a_callback_that_stopped_is_asked_again(tmp_path: Path) -> None:
     first = quick(checkpoint=tmp_path).fit(
         TRAIN, callbacks=[lambda progress: progress.iteration == 5]
     )
-    assert first.best_iteration_ == 5
+    assert first.n_estimators_ == 5
     assert same_model(quick(checkpoint=tmp_path).fit(TRAIN), quick().fit(TRAIN))
 
 
@@ -304,7 +304,7 @@ def tell(progress):
         print("go", flush=True)
     time.sleep(0.02)
 ranker = quick(n_estimators=1000).fit(TRAIN, callbacks=[tell])
-print(ranker.interrupted_, ranker.best_iteration_, ranker.score(VALID) > 0.3)
+print(ranker.interrupted_, ranker.n_estimators_, ranker.score(VALID) > 0.3)
 """
 
 

@@ -706,7 +706,7 @@ def test_ctrl_c_keeps_a_model_and_says_how_to_resume(workspace: Workspace, tmp_p
     assert "the same command resumes it" in err
     half = rw.Run.open(run)
     assert half.manifest["status"] == "interrupted"
-    assert half.ranker.best_iteration_ == len(half.history) >= 1
+    assert half.ranker.n_estimators_ == len(half.history) >= 1
 
 
 # Using a run.

@@ -94,7 +94,7 @@ def test_files_with_rows_in_any_order_give_the_same_model(
         files / "*.parquet", eval_set=str(tmp_path / "valid"), cluster=client
     )
     assert found.forest_.dump() == expected.forest_.dump()
-    assert found.best_iteration_ == expected.best_iteration_
+    assert found.n_estimators_ == expected.n_estimators_
     assert found.feature_names_in_.tolist() == DATA.feature_names
     found.save(tmp_path / "model")
     assert np.array_equal(rw.load(tmp_path / "model").predict(VALID.X), expected.predict(VALID.X))

@@ -281,7 +281,7 @@ def test_a_training_resumes_exactly(tmp_path: Path, options: dict[str, Any]) -> 
     assert rest.forest_.dump() == whole.forest_.dump()
     assert rest.evals_result_ == whole.evals_result_
     later = quick(n_estimators=4, **common).fit(TRAIN, init_model=whole)
-    assert later.best_iteration_ == 13
+    assert later.n_estimators_ == 13
 
 
 def test_threads_and_the_order_of_rows_change_nothing() -> None:

@@ -299,7 +299,7 @@ def test_shap_values_and_the_engines_own_model(engine):
     np.testing.assert_allclose(booster.predict(rows), scores, atol=1e-5)
 
     # The model ends with the tree that early stopping chose.
-    place = ranker.stopping_["chosen_iteration"] - 1
+    place = ranker.stopping_["kept_iteration"] - 1
     curves = ranker.evals_result_["valid_0"]
     assert ranker.best_score_ == {"valid_0": {name: curves[name][place] for name in curves}}
     result = rw.evaluate(scores, valid.y, qid=valid.qid, metrics=["ndcg@5"])

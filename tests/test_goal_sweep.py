@@ -347,7 +347,7 @@ def test_the_commands_for_pairs(call: Any, tmp_path: Path) -> None:
     runs = [Run.open(tmp_path / name) for name in ("by-id", "by-row")]
     assert runs[0].ranker.forest_.dump() == runs[1].ranker.forest_.dump()
     assert runs[0].manifest["data"]["train"]["pairs"] == len(chosen)
-    assert runs[0].ranker.best_iteration_ == 5
+    assert runs[0].ranker.n_estimators_ == 5
     assert call("predict", "by-id", "rows.csv", "--out", "scores.txt")[0] == 0
     code, printed = call("train", "rows.csv", "--document", "url", "--out", "x")
     assert code == 2

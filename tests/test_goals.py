@@ -221,12 +221,12 @@ def test_early_stopping_watches_a_sum() -> None:
     ranker.fit(TWO, eval_set=[TWO_VALID])
     curves = ranker.evals_result_["valid_0"]
     total = np.array(curves[text])
-    assert ranker.best_iteration_ == int(np.argmax(total)) + 1
+    assert ranker.n_estimators_ == int(np.argmax(total)) + 1
     assert ranker.score(TWO_VALID) == total.max()
     np.testing.assert_allclose(
         total, np.array(curves["ndcg@10"]) + 2 * np.array(curves["ndcg@10[margin]"])
     )
-    assert len(total) in (40, ranker.best_iteration_ + 5)
+    assert len(total) in (40, ranker.n_estimators_ + 5)
 
 
 def test_a_model_for_several_labels_is_saved_and_scores_a_frame(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import rankwright as rw
-from rankwright.training.stopping import stopping_sentence
+from rankwright.training.ending import ending_line
 
 DATA = rw.make_web_search(60, n_features=20, mean_length=15, seed=2)
 TRAIN, REST = DATA.split(0.5, seed=1)
@@ -38,7 +38,8 @@ def stop_at(stage: str, iteration: int) -> Any:
 STOPPED = {
     "rule": "best",
     "best_iteration": 1,
-    "chosen_iteration": 1,
+    "kept_iteration": 1,
+    "kept_by_best": 1,
     "last_within_error": 1,
     "difference": 0.0,
     "error": 0.0,
@@ -55,11 +56,11 @@ def test_a_refit_is_the_training_on_all_queries_with_the_chosen_trees():
     first = ranker(**STOPPING).fit(TRAIN, eval_set=VALID)
     refit = ranker(**STOPPING, refit=True).fit(TRAIN, eval_set=VALID)
     both = rw.RankingData.concatenate([TRAIN, VALID])
-    trees = min(25, round(first.best_iteration_ * both.n_rows / TRAIN.n_rows))
-    assert first.best_iteration_ < trees
+    trees = min(25, round(first.n_estimators_ * both.n_rows / TRAIN.n_rows))
+    assert first.n_estimators_ < trees
     alone = ranker(n_estimators=trees, learning_rate=0.3).fit(both)
     np.testing.assert_array_equal(refit.predict(TEST), alone.predict(TEST))
-    assert refit.best_iteration_ == len(refit.learning_rates_) == trees
+    assert refit.n_estimators_ == len(refit.learning_rates_) == trees
     assert refit.manifest_["refit"] == {
         "trees": trees,
         "rows": both.n_rows,
@@ -148,12 +149,15 @@ def test_folds_choose_the_number_of_trees_and_all_queries_train(tmp_path):
     cv = ranker(**parameters, early_stopping="cv", stopping_rule="best").fit(TRAIN)
     trees = expected_cv_trees(parameters)
     assert trees < 25
-    assert cv.best_iteration_ == trees
+    assert cv.n_estimators_ == trees
     np.testing.assert_array_equal(
         cv.predict(TEST), ranker(**parameters, n_estimators=trees).fit(TRAIN).predict(TEST)
     )
     assert cv.stopping_["folds"] == 5
-    assert stopping_sentence(cv.stopping_).startswith("Over 5 folds it ends with the best tree, ")
+    assert ending_line(cv.manifest_).startswith(
+        f"Kept over 5 folds: {cv.best_iteration_}, the best in ndcg@10"
+    )
+    assert ending_line(cv.manifest_).endswith(f"Training on all queries ended after {trees} trees.")
     options = {**parameters, "early_stopping": "cv", "stopping_rule": "best"}
     options |= {"checkpoint": {"path": tmp_path, "trees": 1}}
     ranker(**options).fit(TRAIN, callbacks=[stop_at("", 2)])
@@ -167,7 +171,7 @@ def test_another_rule_chooses_from_the_same_folds_and_ends_where_it_says(tmp_pat
     options: dict[str, Any] = {"early_stopping": "cv", "learning_rate": 0.3, "checkpoint": tmp_path}
     longer = ranker(**options, stopping_rule="within_error").fit(TRAIN)
     shorter = ranker(**options, stopping_rule="best").fit(TRAIN)
-    assert shorter.best_iteration_ < longer.best_iteration_
+    assert shorter.n_estimators_ < longer.n_estimators_
     alone = ranker(early_stopping="cv", learning_rate=0.3, stopping_rule="best").fit(TRAIN)
     np.testing.assert_array_equal(shorter.predict(TEST), alone.predict(TEST))
 
@@ -178,7 +182,7 @@ def test_times_are_those_of_all_passes(monkeypatch):
     )
     cv = ranker(early_stopping="cv", n_estimators=4).fit(TRAIN)
     one = ranker(n_estimators=1).fit(TRAIN).times_["trees"]
-    assert cv.times_["trees"] == (5 * 4 + cv.best_iteration_) * one > 0
+    assert cv.times_["trees"] == (5 * 4 + cv.n_estimators_) * one > 0
 
 
 def test_a_fold_without_a_relevant_document_has_no_say():
@@ -229,7 +233,7 @@ def test_an_interrupted_fold_is_resumed(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):  # noqa: PT011  # it has no message
         ranker(**options).fit(TRAIN)
     again = ranker(**options).fit(TRAIN)
-    assert count[0] == 12 + 8 * 5 - 11 + again.best_iteration_
+    assert count[0] == 12 + 8 * 5 - 11 + again.n_estimators_
     np.testing.assert_array_equal(again.predict(TEST), whole.predict(TEST))
 
 
@@ -248,7 +252,7 @@ def test_an_average_is_the_mean_of_its_members(tmp_path):
     average = ranker(members=3).fit(TRAIN)
     counts = average.manifest_["members"]
     assert len(counts) == 3
-    assert average.best_iteration_ == sum(counts)
+    assert average.n_estimators_ == sum(counts)
     X = average.model_.encode(TEST)
     members = members_of(average, X)
     np.testing.assert_allclose(np.mean(members, axis=0), average.predict(TEST), atol=1e-12)
@@ -356,7 +360,7 @@ def test_a_run_folder_records_the_first_pass_and_the_second_in_its_log(tmp_path)
     run = rw.train_run(tmp_path / "run", TRAIN, VALID, parameters=parameters, verbose=0)
     assert run.finished
     assert len(run.history) == len(run.ranker.evals_result_["valid_0"]["ndcg@10"])
-    assert run.manifest["best_iteration"] == run.ranker.manifest_["refit"]["trees"]
+    assert run.manifest["trees"] == run.ranker.manifest_["refit"]["trees"]
     from rankwright.report import run_report
 
     curves = next(
@@ -364,8 +368,8 @@ def test_a_run_folder_records_the_first_pass_and_the_second_in_its_log(tmp_path)
         for section in run_report([run], TEST).sections
         if section.title == "Learning curves"
     )
-    assert curves.blocks[0].text == f"run: {stopping_sentence(run.ranker.stopping_, refit=True)}"
-    assert curves.blocks[0].text.startswith("run: Before the refit it ends with the best tree, ")
+    assert curves.blocks[0].text == f"run: {ending_line(run.ranker.manifest_)}"
+    assert curves.blocks[0].text.endswith(f" The refit on all queries has {run.manifest['trees']}.")
     from rankwright.cli.training_summary import training_summary
 
     assert "ndcg@10 0." in (line := training_summary(run, run.path).splitlines()[0])

@@ -47,7 +47,7 @@ def test_a_model_comes_back_as_it_was(tmp_path: Path, fitted: Ranker, name: str)
     assert loaded.metrics_ == fitted.metrics_
     assert loaded.objective_ == fitted.objective_
     assert loaded.evals_result_ == fitted.evals_result_
-    assert loaded.best_iteration_ == fitted.best_iteration_ == 12
+    assert loaded.n_estimators_ == fitted.n_estimators_ == 12
     assert loaded.interrupted_ is False
     assert loaded.n_features_in_ == 25
     assert loaded.feature_names_in_.tolist() == TRAIN.feature_names

@@ -325,8 +325,8 @@ def test_early_stopping_has_the_bias_of_the_best_tree() -> None:
     stopped = quick(early_stopping_rounds=3, n_estimators=60, learning_rate=0.5).fit(
         data, position="position", eval_set=valid
     )
-    assert stopped.best_iteration_ < 60
-    ended = quick(n_estimators=stopped.best_iteration_, learning_rate=0.5).fit(
+    assert stopped.n_estimators_ < 60
+    ended = quick(n_estimators=stopped.n_estimators_, learning_rate=0.5).fit(
         data, position="position"
     )
     assert same_model(stopped, ended)

@@ -36,6 +36,7 @@ from rankwright.report.scored_runs import (
     mean_interval,
 )
 from rankwright.runs import Run, train_run
+from rankwright.training.ending import ending_line
 from small import QUICK, TRAIN, VALID
 
 METRICS = ["ndcg@5", "map"]
@@ -442,8 +443,12 @@ def test_significance_is_marked() -> None:
 
 def test_learning_curves_are_the_history(page: Page, runs: list[Run]) -> None:
     section = page.sections[1]
-    assert [figure.title for figure in section.blocks if isinstance(figure, Figure)] == METRICS
-    for figure in section.blocks:
+    ends, figures = section.blocks[: len(runs)], section.blocks[len(runs) :]
+    for run, end in zip(runs, ends, strict=True):
+        assert isinstance(end, Text)
+        assert end.text == f"{run.name}: {ending_line(run.ranker.manifest_)}"
+    assert [figure.title for figure in figures if isinstance(figure, Figure)] == METRICS
+    for figure in figures:
         assert isinstance(figure, Figure)
         # The best trees are in the rows a second time.
         rows = [row for row in rows_of(figure) if "best" not in row]
@@ -678,7 +683,19 @@ def fakes(scorers: Sequence[Any]) -> list[Any]:
             stopping_=None,
             metrics_=["ndcg@10"],
             learning_rates_=[0.1, 0.1],
-            manifest_={"objective": "lambdamart", "chosen": {}},
+            manifest_={
+                "objective": "lambdamart",
+                "chosen": {},
+                "parameters": {"refit": False},
+                "initial_trees": 0,
+                "stopping": None,
+                "ending": {
+                    "trees": 5000,
+                    "reason": "all",
+                    "patience": None,
+                    "best_iteration": None,
+                },
+            },
             model_=SimpleNamespace(
                 feature_names=names,
                 columns=SimpleNamespace(categories={}),

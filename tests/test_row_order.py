@@ -28,7 +28,7 @@ WEIGHTS = 1.0 + (QID % 3)
 
 
 def content(ranker: Ranker) -> tuple[bytes, Any, int]:
-    return ranker.forest_.dump(), ranker.evals_result_, ranker.best_iteration_
+    return ranker.forest_.dump(), ranker.evals_result_, ranker.n_estimators_
 
 
 def fit(order: Any, **options: Any) -> Ranker:

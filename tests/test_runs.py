@@ -136,8 +136,8 @@ def test_early_stopping_watches_the_validation_data(tmp_path: Path) -> None:
     run = train(tmp_path / "run", parameters=parameters)
     curve = [row["valid"]["ndcg@10"] for row in run.history]
     assert run.manifest["iterations"] == len(curve) < 60
-    assert run.manifest["best_iteration"] == curve.index(max(curve)) + 1 == len(curve) - 3
-    assert run.ranker.score(VALID) == max(curve)
+    assert run.manifest["trees"] == run.ranker.stopping_["kept_iteration"] < len(curve)
+    assert run.ranker.score(VALID) == curve[run.manifest["trees"] - 1]
 
 
 def test_a_finished_run_is_not_trained_again(whole: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_an_interrupted_run_has_a_model_and_goes_on(
     half = interrupted_run(tmp_path / "run", monkeypatch, iteration)
     assert half.manifest["status"] == "interrupted"
     assert len(half.history) == iteration
-    assert Run.open(half.path).ranker.best_iteration_ == iteration
+    assert Run.open(half.path).ranker.n_estimators_ == iteration
     finished = train(tmp_path / "run")
     assert finished.finished
     assert same_outcome(Run.open(tmp_path / "run"), whole)
@@ -184,7 +184,7 @@ def test_an_interrupt_between_a_tree_and_its_line_loses_neither(
     half = train(tmp_path / "run")
     monkeypatch.undo()
     assert [row["iteration"] for row in half.history] == list(range(1, 8))
-    assert half.ranker.best_iteration_ == half.manifest["iterations"] == 7
+    assert half.ranker.n_estimators_ == half.manifest["iterations"] == 7
     train(tmp_path / "run")
     assert same_outcome(Run.open(tmp_path / "run"), whole)
 
@@ -307,7 +307,7 @@ def test_overwriting_replaces_the_run_and_nothing_else(tmp_path: Path) -> None:
     assert len(run.history) == 3
     (tmp_path / "run/report.html").write_text("page")
     run = train(tmp_path / "run", parameters=parameters, overwrite=True)
-    assert Run.open(run.path).ranker.best_iteration_ == len(run.history) == 2
+    assert Run.open(run.path).ranker.n_estimators_ == len(run.history) == 2
     assert (tmp_path / "run/report.html").read_text() == "page"
 
 

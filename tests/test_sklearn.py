@@ -68,7 +68,7 @@ def test_clone_and_parameters() -> None:
     assert np.array_equal(copy.fit(X, Y, qid=QID).predict(X), ranker.predict(X))
     ranker.set_params(n_estimators=2, leaf_values="full")
     assert (ranker.n_estimators, ranker.leaf_values) == (2, "full")
-    assert ranker.fit(X, Y, qid=QID).best_iteration_ == 2
+    assert ranker.fit(X, Y, qid=QID).n_estimators_ == 2
     with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
         ranker.set_params(depth=3)
     assert repr(Ranker(num_leaves=7)) == "Ranker(num_leaves=7)"

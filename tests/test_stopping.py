@@ -15,7 +15,7 @@ from rankwright.training.stopping import Watch
 TRAIN, VALID = rw.make_web_search(60, n_features=20, mean_length=15, seed=2).split(0.4)
 
 
-def choices(curves: Any, rule: str = "within_error", **options: Any) -> list[int]:
+def kept_after(curves: Any, rule: str = "within_error", **options: Any) -> list[int]:
     watch, weights = Watch(rule, **options), options.get("weights")
     return [
         watch.see(number, np.array(v), mean(v, weights)).iteration
@@ -52,15 +52,19 @@ def test_worked_by_hand():
         for number, values in enumerate(curves, start=1)
     ]
     np.testing.assert_allclose(errors, [0, 0, 0.05, 0], atol=1e-12)
-    assert choices(curves) == [1, 2, 3, 3]
-    assert choices(curves, errors=0.99) == [1, 2, 2, 2]
-    assert choices(curves, "best") == [1, 2, 2, 2]
-    assert choices((-np.array(curves)).tolist(), higher_is_better=False) == [1, 2, 3, 3]
+    assert kept_after(curves) == [1, 2, 3, 3]
+    assert kept_after(curves, errors=0.99) == [1, 2, 2, 2]
+    assert kept_after(curves, "best") == [1, 2, 2, 2]
+    assert kept_after((-np.array(curves)).tolist(), higher_is_better=False) == [1, 2, 3, 3]
 
 
 def test_weights_of_queries_count():
     # A query of weight 0 has no say. Whole weights need not be those of repeated queries: repeating adds certainty.
-    assert choices([[0.5, 0.5], [0.9, 0.4], [0.7, 0.9]], weights=np.array([1.0, 0.0])) == [1, 2, 2]
+    assert kept_after([[0.5, 0.5], [0.9, 0.4], [0.7, 0.9]], weights=np.array([1.0, 0.0])) == [
+        1,
+        2,
+        2,
+    ]
     # The second tree loses (0.3, 0.1) with weights (1, 3): mean 0.15, error sqrt(2 (0.15^2 + 9 * 0.05^2)) / 4 = 0.075.
     watch = Watch("within_error", weights=np.array([1.0, 3.0]))
     watch.see(1, np.array([0.5, 0.5]), 0.5)
@@ -81,7 +85,43 @@ def test_following_the_curve_gives_what_the_whole_curve_gives(seed, errors):
     draw = np.random.default_rng(seed)
     curves = draw.normal(size=(1, 12)) + np.cumsum(0.2 * draw.normal(size=(40, 12)), axis=0)
     curves[:, 3] = np.nan
-    assert choices(curves, errors=errors)[-1] == expected_choice(curves.tolist(), errors)
+    assert kept_after(curves, errors=errors)[-1] == expected_choice(curves.tolist(), errors)
+
+
+def expected_end(curve: list[float], patience: int) -> int:
+    """The first iteration with no better mean of 50 trees for so long, or the last."""
+    means = [statistics.fmean(curve[max(0, t - 50) : t]) for t in range(1, len(curve) + 1)]
+    for t in range(1, len(curve) + 1):
+        if t - means.index(max(means[:t])) - 1 >= patience:
+            return t
+    return len(curve)
+
+
+@pytest.mark.parametrize("patience", [1, 4, 9])
+@pytest.mark.parametrize("seed", range(4))
+def test_patience_counts_from_the_best_mean_of_fifty_trees(seed, patience):
+    curve = np.cumsum(0.2 * np.random.default_rng(seed).normal(size=200)).tolist()
+    for sign in (1, -1):
+        watch = Watch("within_error", patience=patience, higher_is_better=sign == 1)
+        for number, value in enumerate(curve, start=1):
+            watch.see(number, np.array([sign * value, 0.0]), sign * value)
+            if watch.finished:
+                break
+        assert number == expected_end(curve, patience)
+
+
+def test_a_flat_curve_ends_after_the_patience():
+    for rule in ("within_error", "best"):
+        watch = Watch(rule, patience=7)
+        ends = [watch.see(t, np.array([0.1]), 0.1) and watch.finished for t in range(1, 12)]
+        assert ends == [t >= 8 for t in range(1, 12)]
+
+
+def test_training_ends_long_before_all_trees():
+    long = ranker(n_estimators=2000, early_stopping_rounds=20).fit(TRAIN, eval_set=VALID)
+    curve = long.evals_result_["valid_0"]["ndcg@10"]
+    assert len(curve) == expected_end(curve, 20) < 300
+    assert long.manifest_["ending"]["reason"] == "patience"
 
 
 def ranker(**parameters: Any) -> rw.Ranker:
@@ -103,30 +143,26 @@ def test_the_model_ends_with_the_chosen_tree_and_says_so(tmp_path):
     )
     curve = np.array(flat.evals_result_["valid_0"]["ndcg@10"])
     assert (
-        best.best_iteration_
-        == best.stopping_["best_iteration"]
-        == best.stopping_["chosen_iteration"]
+        best.n_estimators_ == best.stopping_["best_iteration"] == best.stopping_["kept_iteration"]
     )
-    assert best.best_iteration_ == np.argmax(best.evals_result_["valid_0"]["ndcg@10"]) + 1
-    assert (
-        flat.best_iteration_
-        == flat.stopping_["chosen_iteration"]
-        > flat.stopping_["best_iteration"]
-    )
+    assert best.n_estimators_ == np.argmax(best.evals_result_["valid_0"]["ndcg@10"]) + 1
+    assert flat.n_estimators_ == flat.stopping_["kept_iteration"] > flat.stopping_["best_iteration"]
     assert flat.stopping_["difference"] <= flat.stopping_["error"]
     assert flat.stopping_["difference"] == pytest.approx(
-        curve.max() - curve[flat.best_iteration_ - 1]
+        curve.max() - curve[flat.n_estimators_ - 1]
     )
-    assert flat.score(VALID) == pytest.approx(curve[flat.best_iteration_ - 1])
-    assert len(curve) in (flat.best_iteration_ + 15, 60)
-    assert flat.stopping_["last_within_error"] == flat.best_iteration_
+    assert flat.score(VALID) == pytest.approx(curve[flat.n_estimators_ - 1])
+    assert len(curve) == expected_end(curve.tolist(), 15)
+    assert flat.stopping_["last_within_error"] == flat.n_estimators_
+    assert flat.stopping_["kept_by_best"] == best.n_estimators_
+    assert flat.best_iteration_ == flat.stopping_["best_iteration"]
     shorter = flat.evals_result_["valid_0"]["ndcg@10"][
         : len(best.evals_result_["valid_0"]["ndcg@10"])
     ]
     assert (
         best.evals_result_["valid_0"]["ndcg@10"] == shorter
     )  # the same curve, but it ends earlier
-    assert best.best_iteration_ < best.stopping_["last_within_error"] <= len(shorter)
+    assert best.n_estimators_ < best.stopping_["last_within_error"] <= len(shorter)
     flat.save(tmp_path / "model")
     assert rw.Ranker.load(tmp_path / "model").stopping_ == flat.stopping_
     assert "within one standard error" in flat._repr_html_()
@@ -171,7 +207,7 @@ def test_a_resumed_training_chooses_the_same_tree(after, tmp_path):
     np.testing.assert_array_equal(again.predict(VALID), whole.predict(VALID))
 
 
-def test_a_checkpoint_with_invalid_choices_is_refused(tmp_path):
+def test_a_checkpoint_with_invalid_kept_iterations_is_refused(tmp_path):
     from rankwright.training.checkpoint import hash_of
 
     options: dict[str, Any] = {"checkpoint": {"path": tmp_path, "trees": 1}}
@@ -179,7 +215,7 @@ def test_a_checkpoint_with_invalid_choices_is_refused(tmp_path):
         TRAIN, eval_set=VALID, callbacks=[lambda progress: progress.iteration == 5]
     )
     file = tmp_path / "manifest.json"
-    for field, value in [("choices", [9] * 5), ("choices", [1] * 4), ("errors", [-1.0] * 5)]:
+    for field, value in [("kept", [9] * 5), ("kept", [1] * 4), ("errors", [-1.0] * 5)]:
         manifest = json.loads(file.read_text())
         state = {**manifest["state"], field: value}
         changed = {**manifest, "state": state, "state_sha256": hash_of(state)}

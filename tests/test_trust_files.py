@@ -158,7 +158,7 @@ USED = {
     "reading": ["x", {"label": 3}, {"zero_based": "yes"}, {"drop": [3]}],
     "times": [None, 3, [1], {"read": "x"}, {"read": None}],
     "iterations": ["3", 1.5, None],
-    "best_iteration": ["3", None],
+    "trees": ["3", None],
     "metrics": ["ndcg", [3]],
 }
 
@@ -209,8 +209,8 @@ def test_a_garbled_manifest_of_a_model_is_one_error(tmp_path: Path, name: str) -
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("best_iteration", float("inf")),
-        ("best_iteration", "3"),
+        ("n_trees", float("inf")),
+        ("n_trees", "3"),
         ("chosen", {"model": 3}),
         ("chosen", {"__dict_": {}}),
     ],

@@ -317,7 +317,7 @@ def test_the_first_metric_stays_the_first_when_training_resumes(tmp_path: Path) 
     )
     resumed = quick(checkpoint=tmp_path, **options).fit(TRAIN, eval_set=[VALID])
     assert list(resumed.evals_result_["valid_0"]) == ["ndcg@10", "map"]
-    assert resumed.best_iteration_ == whole.best_iteration_
+    assert resumed.n_estimators_ == whole.n_estimators_
     assert np.array_equal(resumed.predict(VALID), whole.predict(VALID))
 
 

@@ -347,7 +347,7 @@ def test_the_result_is_a_config(tmp_path: Path) -> None:
     assert "num_leaves" not in tuning.trials[0].values
     ranker = Ranker(**config, n_jobs=1, verbose=0).fit(TRAIN)
     assert str(ranker.objective_) == config["objective"]
-    assert ranker.best_iteration_ == tuning.best_trial.trees
+    assert ranker.n_estimators_ == tuning.best_trial.trees
     assert is_config(file)
     assert not is_config(tmp_path / "absent")
 

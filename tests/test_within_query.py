@@ -256,7 +256,7 @@ def test_the_order_of_rows_does_not_change_the_model(ranker):
 
 def test_trees_are_added_to_a_model_with_the_same_features_only(ranker):
     more = quick(within_query=ALL).fit(TRAIN, init_model=ranker)
-    assert more.best_iteration_ == 16
+    assert more.n_estimators_ == 16
     with pytest.raises(ValueError, match="its trees need the same columns"):
         quick().fit(TRAIN, init_model=ranker)
 

@@ -93,10 +93,10 @@ def hashes(documents: int, trees: int, workers: list[int], objectives: list[str]
                         start = time.perf_counter()
                         ranker.fit(**arguments, eval_set=[valid], cluster=client)
                         seconds = time.perf_counter() - start
-                        found.add((sha(ranker), ranker.best_iteration_))
+                        found.add((sha(ranker), ranker.n_estimators_))
                         print(
                             f"{objective:<12} {number} workers  {form:<14} {sha(ranker)[:16]}  "
-                            f"best tree {ranker.best_iteration_}  {seconds:.0f} s",
+                            f"best tree {ranker.n_estimators_}  {seconds:.0f} s",
                             flush=True,
                         )
             print(

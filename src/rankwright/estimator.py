@@ -33,6 +33,7 @@ from rankwright.objectives import objective as parse_objective
 from rankwright.support import checks
 from rankwright.support.files import is_path
 from rankwright.support.notation import UnknownName
+from rankwright.training.ending import read_ending
 from rankwright.training.other_names import explaining_names
 from rankwright.training.plan import read_threads
 from rankwright.training.result import naming_classes
@@ -545,7 +546,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         # The curves after folds are curves of the final training, and end with the model.
         if self.stopping_ is None or "folds" in self.stopping_:
             return len(self.learning_rates_)
-        return int(self.stopping_["chosen_iteration"])
+        return int(self.stopping_["kept_iteration"])
 
     def _was_trained_on(self, data: RankingData) -> bool:
         """Return True for the training data and, with a refit, the validation data."""
@@ -625,10 +626,13 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             )
         for name, value in settings.items():
             setattr(self, f"{name}_", value)
-        if manifest["best_iteration"] != model.n_trees:
-            raise ValueError("the manifest lacks or garbles 'best_iteration'; it was damaged.")
-        self.best_iteration_ = model.n_trees
+        if manifest["n_trees"] != model.n_trees:
+            raise ValueError("the manifest lacks or garbles 'n_trees'; it was damaged.")
+        self.n_estimators_ = model.n_trees
         self.stopping_ = read_stopping(manifest["stopping"])
+        self.best_iteration_ = read_ending(manifest["ending"])["best_iteration"]
+        if self.stopping_ is not None:
+            self.best_iteration_ = self.stopping_["best_iteration"]
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
         self.times_ = dict(manifest["times"])

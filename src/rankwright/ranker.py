@@ -25,12 +25,13 @@ from rankwright.support import checks
 from rankwright.support.files import is_path
 from rankwright.support.interrupts import deferred_interrupts
 from rankwright.support.other_libraries import library_of
+from rankwright.training.ending import ending_line
 from rankwright.training.groups import Langevin, PositionBias
 from rankwright.training.monotone import constrained
 from rankwright.training.other_names import explaining_names
 from rankwright.training.plan import AfterFolds, ClickColumns, Members, Plan, read_plan
 from rankwright.training.presets import with_preset
-from rankwright.training.progress import ReadingBar, announcing_compilation
+from rankwright.training.progress import ReadingBar, announcing_compilation, say
 from rankwright.training.result import naming_classes
 from rankwright.training.state import Progress, no_times, timed
 from rankwright.training.strategies import Training, check_callbacks, train
@@ -108,8 +109,8 @@ class Ranker(FittedRanker):
         objective ``"auto"``, if it has curvature, weights are the same within each query and ``engine_params`` do
         not need the engine's own values; otherwise diagonal.
     early_stopping_rounds
-        Stop this many trees after the tree that the model would end with by ``stopping_rule``, which watches the first
-        metric on the first evaluation set.
+        Stop after this many trees without an improvement of the first metric on the first evaluation set: of its mean
+        over 50 trees or, with ``stopping_rule="best"``, of its best value.
     early_stopping
         ``"valid"``: the first evaluation set is watched. ``"cv"``: five folds of the queries choose the number of trees
         by ``stopping_rule``, trees scaled to the rows, and then all queries train; ``early_stopping_rounds`` may be
@@ -146,7 +147,8 @@ class Ranker(FittedRanker):
         after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. If
         ``engine_params`` sample at each node of a tree, it resumes from the last multiple of twenty trees.
     verbose
-        0 is silent, 1 shows progress, and 2 also the best value, the speed and the objective's share of the time.
+        0 is silent, 1 shows progress and how training ended, and 2 also the best value, the speed and the share of
+        the objective in the time.
     engine_params
         Further parameters of the engine, by its own names or their aliases (``reg_alpha``, ``min_child_weight``).
         ``max_bin``, the number of values that a column is reduced to, is chosen by the rows of the training data unless
@@ -154,12 +156,16 @@ class Ranker(FittedRanker):
 
     Attributes
     ----------
-    best_iteration_ : int
+    n_estimators_ : int
         Trees in the model, including the trees of ``init_model``: the last stage of ``staged_predict``. With early
-        stopping the model ends with the tree that ``stopping_rule`` chose.
+        stopping the model keeps the trees up to an iteration that ``stopping_rule`` decides.
+    best_iteration_ : int or None
+        The iteration with the best value of the first metric on the first evaluation set, or over the folds of
+        ``early_stopping="cv"``. None without an evaluation set, or if it is the training data.
     stopping_ : dict or None
-        With early stopping the ``rule``, the iterations ``best_iteration`` and ``chosen_iteration``, and how flat the
-        curve is: between them the ``difference`` of the metric and its standard ``error`` over queries, and the
+        With early stopping the ``rule``, the ``best_iteration``, the ``kept_iteration``, which the model ends with, the
+        iteration ``kept_by_best``, which the rule ``"best"`` would have kept, and how flat the curve is: from the best
+        to the kept iteration the ``difference`` of the metric and its standard ``error`` over queries, and the
         iteration ``last_within_error``, the last within so many ``standard_errors`` of the best, whatever the rule.
     learning_rate_, num_leaves_, max_bin_, subsample_, colsample_, bagging_temperature_, leaf_values_
         The values in use, also for parameters that left the choice; ``learning_rate_`` is the rate of the first tree.
@@ -171,7 +177,7 @@ class Ranker(FittedRanker):
     evals_result_ : dict
         Metrics of each evaluation set after each iteration of this training, also after the best iteration: for example
         ``evals_result_["valid_0"]["ndcg@10"]``. The model's own value is at ``len(learning_rates_) - 1``, with early
-        stopping at ``stopping_["chosen_iteration"] - 1``.
+        stopping at ``stopping_["kept_iteration"] - 1``.
     feature_importances_ : ndarray
         Total gain of the splits on each column, as shares of 1; ``model_.feature_names`` names them, features within
         the query last.
@@ -465,6 +471,7 @@ class Ranker(FittedRanker):
             if scores is not None and not isinstance(X, RankingData):
                 scores = data.ungroup(scores)
             self._set_model(fitted.model, list(plan.metrics.values()), fitted.objective, scores)
+        say(ending_line(self.manifest_), self.verbose)
         return self
 
     def check_params(self) -> None:
@@ -507,6 +514,7 @@ class Ranker(FittedRanker):
             callbacks=tuple(callbacks or ()),
         )
         self._set_model(model, list(plan.metrics.values()), objective)
+        say(ending_line(self.manifest_), self.verbose)
         return self
 
 

@@ -217,7 +217,7 @@ def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
         "times": isinstance(times, dict)
         and all(type(value) in (int, float) for value in times.values()),
         "iterations": type(manifest.get("iterations", 0)) is int,
-        "best_iteration": type(manifest.get("best_iteration", 0)) is int,
+        "trees": type(manifest.get("trees", 0)) is int,
         "metrics": is_texts(manifest.get("metrics", [])),
     }
     for name, valid in checks.items():
@@ -315,7 +315,7 @@ def train_run(
     ...     parameters = {"n_estimators": 2, "n_jobs": 1}
     ...     run = train_run(folder + "/run", data, parameters=parameters, verbose=0)
     ...     same = train_run(folder + "/run", data, parameters=parameters, verbose=0)
-    ...     same.manifest["started"] == run.manifest["started"], run.ranker.best_iteration_
+    ...     same.manifest["started"] == run.manifest["started"], run.ranker.n_estimators_
     (True, 2)
     """
     folder, clicks, sources = Path(path), dict(clicks or {}), dict(sources or {})
@@ -378,14 +378,14 @@ def _save(folder: Path, ranker: Ranker, recorder: Recorder, read_seconds: float)
     ranker.save(folder / _MODEL)
     status = "interrupted" if ranker.interrupted_ else "finished"
     recorder.log(
-        f"{status} after {recorder.lines} iterations; the model has {ranker.best_iteration_} trees"
+        f"{status} after {recorder.lines} iterations; the model has {ranker.n_estimators_} trees"
     )
     manifest = _json(folder / _MANIFEST)
     manifest |= {
         "status": status,
         "ended": now(),
         "iterations": recorder.lines,
-        "best_iteration": ranker.best_iteration_,
+        "trees": ranker.n_estimators_,
         "objective": str(ranker.objective_),
         "metrics": [str(metric) for metric in ranker.metrics_],
         "seed": ranker.manifest_["seed"],

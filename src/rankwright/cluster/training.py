@@ -259,8 +259,10 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
             state.iteration,
         )
     columns, print_of_data = train.columns, train.fingerprint
-    entries = {**fit.described, "interrupted": led.interrupted}
-    return model_of(state, plan, columns, print_of_data, recipe, **entries), plan.objective
+    held_out = bool(fit.valid) and fit.valid[0].data is not None
+    ended = {"interrupted": led.interrupted, "held_out": held_out}
+    model = model_of(state, plan, columns, print_of_data, recipe, **ended, **fit.described)
+    return model, plan.objective
 
 
 def _settle(plan: Plan, data: Any, derived: int, exact: bool, place: tuple[Any, int]) -> Plan:

@@ -13,7 +13,7 @@ from rankwright.charts.theme import PAGE, require
 from rankwright.charts.training import best_points, curves_chart
 from rankwright.report.page import Block, Figure, Text
 from rankwright.report.scored_runs import distinct_names
-from rankwright.training.stopping import stopping_sentence
+from rankwright.training.ending import ending_line
 
 if TYPE_CHECKING:
     from rankwright.runs import Run
@@ -26,12 +26,10 @@ _DATA = {"valid": "validation", "train": "training"}  # names on the page of the
 def learning_curves(runs: Sequence[Run]) -> list[Block]:
     """Draw each metric by number of trees, with the best tree, and learning rates that change."""
     names = distinct_names(runs)
-    blocks: list[Block] = []
-    for name, run in zip(names, runs, strict=True):
-        ranker = run.ranker
-        if ranker.stopping_ is not None:
-            sentence = stopping_sentence(ranker.stopping_, refit="refit" in ranker.manifest_)
-            blocks.append(Text(f"{name}: {sentence}"))
+    blocks: list[Block] = [
+        Text(f"{name}: {ending_line(run.ranker.manifest_)}")
+        for name, run in zip(names, runs, strict=True)
+    ]
     curves = _curves(names, runs)
     if not curves:
         return [Text("The runs recorded no metrics during training.")]

@@ -224,7 +224,7 @@ def _arrays_of(data: RankingData) -> Iterator[Any]:
         yield from data.pairs.arrays
 
 
-_LISTS = ("trees", "factors", "rates", "biases", "history", "choices", "errors")
+_LISTS = ("trees", "factors", "rates", "biases", "history", "kept", "errors")
 _ENTRIES = {"initial_trees", *_LISTS, "finished", "times"}
 
 
@@ -292,7 +292,7 @@ def read_state(values: Any, forest: Forest, initial_trees: int, plan: Plan, n_se
         rates=rates,
         biases=_read_biases(values["biases"], n if plan.bias.columns else 0),
         history=_read_history(values["history"], list(plan.metrics), n_sets, n),
-        choices=_read_choices(values["choices"], len(errors)),
+        kept=_read_kept(values["kept"], len(errors)),
         errors=errors,
         finished_after=n if values["finished"] else None,
         times=dict(zip(PHASES, seconds, strict=True)),
@@ -311,14 +311,12 @@ def _read_trees(trees: Any, initial_trees: int, forest: Forest) -> list[int]:
     return list(trees)
 
 
-def _read_choices(choices: Any, n: int) -> list[int]:
-    # An iteration can choose itself or an earlier iteration.
-    is_list = isinstance(choices, list) and len(choices) == n and all(map(_is_whole, choices))
-    if not is_list or any(
-        not 1 <= choice <= number for number, choice in enumerate(choices, start=1)
-    ):
-        raise ValueError("a choice is not one of the iterations so far")
-    return list(choices)
+def _read_kept(kept: Any, n: int) -> list[int]:
+    # After each iteration, the model keeps the trees up to it or up to an earlier iteration.
+    is_list = isinstance(kept, list) and len(kept) == n and all(map(_is_whole, kept))
+    if not is_list or any(not 1 <= last <= number for number, last in enumerate(kept, start=1)):
+        raise ValueError("a kept iteration is not one of the iterations so far")
+    return list(kept)
 
 
 def _read_biases(biases: Any, n: int) -> list[list[float]]:

@@ -355,8 +355,8 @@ class Boosting:
             state.rates.append(rate)
         # Without a split, the next iteration is the same again unless something is drawn anew.
         finished = tree is None and not self._may_split_later(state)
-        if plan.patience is not None:
-            finished |= it + 1 - state.choices[it] >= plan.patience
+        if self._watch is not None:
+            finished |= self._watch.finished
         state.finished_after = it + 1 if finished else None
         # This single step completes the iteration. `State.first` cuts off the other entries if an
         # interrupt comes before it.
@@ -519,10 +519,10 @@ class Boosting:
                 curve.append(result.mean.get(str(self.plan.metrics[name]), math.nan))
             if number == 0 and self._watch is not None:
                 target = str(self.plan.target)
-                choice, error = self._watch.see(
+                kept, error = self._watch.see(
                     state.iteration + 1, result.per_query[target], result.mean[target]
                 )
-                state.choices.append(choice)
+                state.kept.append(kept)
                 state.errors.append(error)
 
     def _new_watch(self) -> Watch | None:
@@ -535,13 +535,14 @@ class Boosting:
             higher_is_better=self.plan.target.higher_is_better,
             weights=evaluator.weights,
             errors=self.plan.stopping_errors,
+            patience=self.plan.patience,
             reducer=self._reducer,
         )
 
     def _resume_watch(self, start: State) -> None:
         """Compute the values of the best iteration so far again, to compare later iterations with."""
         self._watch = self._new_watch()
-        if self._watch is None or not start.choices or start.forest is None:
+        if self._watch is None or not start.kept or start.forest is None:
             return
         best, evaluator = start.best(self.plan.target), self._evaluators[0]
         assert best is not None
@@ -555,4 +556,4 @@ class Boosting:
         result = evaluator(total_scores(self._base[part], start.factors[best - 1], sums))
         curve = next(iter(start.history[0].values()))
         values = result.per_query[str(self.plan.target)]
-        self._watch.resume(values, curve[best - 1], start.choices[-1])
+        self._watch.resume(values, curve, start.kept[-1])

@@ -122,6 +122,13 @@ def _trees(progress: Progress) -> str:
     return f"{stage}{progress.iteration}/{progress.n_estimators} trees"
 
 
+def say(text: str, verbose: int) -> None:
+    """Print a line about a training on standard error, unless it is silent."""
+    if verbose:
+        console = Console(stderr=True, markup=False)
+        console.print(text, highlight=False, soft_wrap=True)
+
+
 def announcing_compilation(
     verbose: int, console: Console | None = None
 ) -> AbstractContextManager[None]:

@@ -19,6 +19,7 @@ from rankwright.model import Model
 from rankwright.objectives.base import Sum
 from rankwright.objectives.function import FunctionObjective
 from rankwright.support.notation import UnknownName
+from rankwright.training.ending import describe_ending
 from rankwright.training.groups import plain_groups
 from rankwright.training.plan import Plan
 from rankwright.training.state import State, total_scores
@@ -26,14 +27,22 @@ from rankwright.training.stopping import describe_stopping
 
 
 def last_iteration(state: State, plan: Plan) -> int:
-    """Return the iteration that the model ends with: chosen by early stopping, or the last."""
-    if plan.patience is not None and state.choices:
-        return state.choices[-1]
+    """Return the iteration that the model ends with: kept by early stopping, or the last."""
+    if plan.patience is not None and state.kept:
+        return state.kept[-1]
     return state.iteration
 
 
 def model_of(
-    state: State, plan: Plan, data: HasColumns, data_fingerprint: str, recipe: Recipe, **more: Any
+    state: State,
+    plan: Plan,
+    data: HasColumns,
+    data_fingerprint: str,
+    recipe: Recipe,
+    *,
+    interrupted: bool,
+    held_out: bool,
+    **more: Any,
 ) -> Model:
     """Build the model of a training, with its manifest.
 
@@ -47,6 +56,10 @@ def model_of(
         Fingerprint of the training data.
     recipe
         The features within the query.
+    interrupted
+        Whether Ctrl-C ended the training.
+    held_out
+        Whether there is an evaluation set, and the first has other queries than the training data.
     more
         Further entries of the manifest.
     """
@@ -56,7 +69,7 @@ def model_of(
     # Features within the query are computed from the given columns when the model scores, so the
     # model's columns are the given columns.
     names = data.feature_names[: len(data.feature_names) - len(recipe.names)]
-    # Trees after the chosen iteration are dropped, and the common factor goes into the leaf values.
+    # Trees after the kept iteration are dropped, and the common factor goes into the leaf values.
     forest = state.forest.first(state.trees[last]).scaled(state.factors[last])
     categories = {}
     for name, levels in data.categories.items():
@@ -83,9 +96,11 @@ def model_of(
         "linear_start": [] if plan.linear is None else [plan.linear.to_manifest()],
         "seed": plan.seed,
         "data_fingerprint": data_fingerprint,
-        "best_iteration": forest.n_trees,
+        "n_trees": forest.n_trees,
         "initial_trees": state.initial_trees,
         "stopping": _stopping(state, plan),
+        "ending": describe_ending(state, plan, interrupted=interrupted, held_out=held_out),
+        "interrupted": interrupted,
         "times": dict(state.times),
         "evals_result": {f"valid_{number}": curves for number, curves in enumerate(state.history)},
         **more,
@@ -134,16 +149,16 @@ def naming_classes(model: Model | None) -> Iterator[None]:
 
 def _stopping(state: State, plan: Plan) -> dict[str, Any] | None:
     """Describe early stopping and how flat the curve is; None without early stopping."""
-    best = state.best(plan.target)
-    if plan.patience is None or best is None:
+    if plan.patience is None or not state.kept:
         return None
     return describe_stopping(
-        plan.stopping_rule,
-        best,
-        last_iteration(state, plan),
         next(iter(state.history[0].values())),
         state.errors,
-        plan.stopping_errors,
+        last_iteration(state, plan),
+        rule=plan.stopping_rule,
+        allowed=plan.stopping_errors,
+        patience=plan.patience,
+        higher_is_better=plan.target.higher_is_better,
     )
 
 

@@ -63,10 +63,10 @@ class State:
         If position bias is learned: its values, all columns in a row, after each iteration.
     history
         Metrics of each evaluation set after each iteration, by name.
-    choices, errors
-        If an evaluation set is watched: the iteration, from 1, that the model would end with after
-        each iteration, and the standard error of each iteration's difference from the best
-        (`rankwright.training.stopping`).
+    kept, errors
+        If an evaluation set is watched: the iteration, from 1, that the model would keep the trees
+        up to after each iteration, and the standard error of each iteration's difference from the
+        best (`rankwright.training.stopping`).
     finished_after
         The iteration, from 1, after which more have no effect; None if it is not known yet.
     times
@@ -80,7 +80,7 @@ class State:
     rates: list[float] = field(default_factory=list)
     biases: list[list[float]] = field(default_factory=list)
     history: list[dict[str, list[float]]] = field(default_factory=list)
-    choices: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
     finished_after: int | None = None
     times: dict[str, float] = field(default_factory=no_times)
@@ -136,7 +136,7 @@ class State:
                 {name: curve[:iterations] for name, curve in curves.items()}
                 for curves in self.history
             ],
-            choices=self.choices[:iterations],
+            kept=self.kept[:iterations],
             errors=self.errors[:iterations],
             finished_after=self.finished_after if keeps_end else None,
             times=dict(self.times),
@@ -146,11 +146,10 @@ class State:
         """Return the iteration, from 1, with the best first metric on the first evaluation set."""
         if not self.history:
             return None
-        curve = np.array(next(iter(self.history[0].values())))
-        if not metric.higher_is_better:
-            curve = -curve
-        # An iteration without a value is never the best.
-        return int(np.argmax(np.where(np.isnan(curve), -np.inf, curve))) + 1
+        curve = np.array(next(iter(self.history[0].values())), dtype=np.float64)
+        if np.isnan(curve).all():
+            return None
+        return int(np.nanargmax(curve if metric.higher_is_better else -curve)) + 1
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,10 @@ The rule ``"within_error"`` ends with the last tree whose mean of d is at most a
 measured better if there is no evidence against them (docs/defaults.md). The rule ``"best"`` ends
 with the best tree.
 
+On a flat curve a later tree is nearly always within the error, so patience cannot count from the
+tree that is kept. With the rule ``"within_error"`` it counts from the last tree at which the mean
+over 50 trees was the best so far (lab/records/stopping.md), and with ``"best"`` from the best tree.
+
 Only the best tree's values have to be remembered: a new best tree is the last within its own
 error.
 """
@@ -18,8 +22,10 @@ error.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +35,8 @@ from rankwright.support.reducer import ALONE, Reducer, addable
 Floats = NDArray[np.float64]
 
 RULES = ("within_error", "best")
+# Trees that the curve is averaged over to see an improvement, by rule.
+_WINDOWS = {"within_error": 50, "best": 1}
 
 
 def errors_allowed(*, steered: bool) -> float:
@@ -40,8 +48,62 @@ def errors_allowed(*, steered: bool) -> float:
     return 1.5 if steered else 1.0
 
 
-class TreesChosen(NamedTuple):
-    """The iteration to end with, after an iteration, and the error of its difference to the best."""
+class Improvement:
+    """Follows the mean of a curve over its last iterations.
+
+    Parameters
+    ----------
+    window
+        Number of iterations that the mean is over.
+    higher_is_better
+        Whether higher values are better.
+
+    Examples
+    --------
+    >>> smoothed = Improvement(2).after([0.5, 0.7, 0.6, 0.6])
+    >>> smoothed.iteration, smoothed.waited
+    (3, 1)
+    """
+
+    def __init__(self, window: int, *, higher_is_better: bool = True) -> None:
+        self._window = window
+        # Sums of fractions are exact, so that a flat curve does not improve by rounding.
+        self._recent: deque[Fraction] = deque()
+        self._sum = Fraction(0)
+        self._highest: Fraction | None = None
+        self._sign = 1 if higher_is_better else -1
+        self.iteration = 0  # with the best mean so far
+        self.waited = 0  # iterations since then
+
+    def see(self, value: float) -> None:
+        """Take the value after an iteration."""
+        self._recent.append(self._sign * Fraction(value))
+        self._sum += self._recent[-1]
+        if len(self._recent) > self._window:
+            self._sum -= self._recent.popleft()
+        self.waited += 1
+        mean = self._sum / len(self._recent)
+        if self._highest is None or mean > self._highest:
+            self._highest = mean
+            self.iteration += self.waited
+            self.waited = 0
+
+    def after(self, curve: Iterable[float], patience: int | None = None) -> Self:
+        """Take the values of a curve, up to so many iterations without an improvement."""
+        for value in curve:
+            self.see(value)
+            if patience is not None and self.waited >= patience:
+                break
+        return self
+
+
+def improvement_for(rule: str, *, higher_is_better: bool) -> Improvement:
+    """Return the improvement that patience counts from under a rule."""
+    return Improvement(_WINDOWS[rule], higher_is_better=higher_is_better)
+
+
+class Kept(NamedTuple):
+    """The iteration to keep the trees up to, and the error of this iteration's difference to the best."""
 
     iteration: int
     error: float
@@ -60,6 +122,8 @@ class Watch:
         Weights of the queries, or None.
     errors
         Standard errors that a tree may be below the best.
+    patience
+        Iterations without an improvement after which training ends; None for no end.
     reducer
         Sums over all machines, each with some of the queries.
 
@@ -80,6 +144,7 @@ class Watch:
         higher_is_better: bool = True,
         weights: Floats | None = None,
         errors: float = 1.0,
+        patience: int | None = None,
         reducer: Reducer = ALONE,
     ) -> None:
         self._rule = rule
@@ -89,9 +154,16 @@ class Watch:
         self._reducer = reducer
         self._best: Floats | None = None
         self._highest = -math.inf
-        self._choice = 0
+        self._kept = 0
+        self._patience = patience
+        self._improvement = improvement_for(rule, higher_is_better=higher_is_better)
 
-    def see(self, iteration: int, values: Floats, mean: float) -> TreesChosen:
+    @property
+    def finished(self) -> bool:
+        """Whether the iterations without an improvement are as many as the patience."""
+        return self._patience is not None and self._improvement.waited >= self._patience
+
+    def see(self, iteration: int, values: Floats, mean: float) -> Kept:
         """Take the value of each query after an iteration, and their mean.
 
         Values of queries that do not count are NaN. The mean decides which tree is best, as in
@@ -106,12 +178,15 @@ class Watch:
         else:
             difference, error = self._compared(values)
         if better or (self._rule == "within_error" and difference <= self._errors * error):
-            self._choice = iteration
-        return TreesChosen(self._choice, error)
+            self._kept = iteration
+        self._improvement.see(mean)
+        return Kept(self._kept, error)
 
-    def resume(self, best: Floats, mean: float, choice: int) -> None:
-        """Continue after iterations with the values and mean of the best, and their choice."""
-        self._best, self._highest, self._choice = best, self._sign * mean, choice
+    def resume(self, best: Floats, curve: Sequence[float], kept: int) -> None:
+        """Continue after iterations with these means, the best one's values, and the kept iteration."""
+        self._improvement.after(curve)
+        self._highest = max(self._sign * mean for mean in curve)
+        self._best, self._kept = best, kept
 
     def _compared(self, values: Floats) -> tuple[float, float]:
         """Return by how much the best tree is better, and the standard error of the difference."""
@@ -135,38 +210,53 @@ class Watch:
 
 
 def describe_stopping(
-    rule: str, best: int, choice: int, curve: Any, errors: Sequence[float], allowed: float = 1.0
+    curve: Any,
+    errors: Sequence[float],
+    kept: int,
+    *,
+    rule: str = "within_error",
+    allowed: float = 1.0,
+    patience: int | None = None,
+    higher_is_better: bool = True,
 ) -> dict[str, Any]:
-    """Describe the end of a training for the manifest: the rule, and how flat the curve is.
+    """Describe early stopping for the manifest: the rule, and how flat the curve is.
 
     ``difference`` is the loss of the validation metric from its best value to the tree that the
     model ends with, and ``error`` its standard error over queries. ``last_within_error`` is the
-    last iteration that is within ``standard_errors`` of the best, whatever the rule.
+    last iteration that is within ``standard_errors`` of the best, whatever the rule. The rule
+    ``"best"`` would have kept ``kept_by_best``.
 
     Parameters
     ----------
-    rule
-        One of `RULES`.
-    best, choice
-        The iteration with the best value and the iteration of the rule, from 1.
     curve, errors
         Value after each iteration, and the standard error of its difference from the best value so
         far.
+    kept
+        The iteration that the model ends with, from 1.
+    rule
+        One of `RULES`.
     allowed
         Standard errors that a tree may be below the best.
+    patience
+        Iterations without an improvement after which training ends.
+    higher_is_better
+        Whether higher values are better.
     """
+    best = Improvement(1, higher_is_better=higher_is_better).after(curve).iteration
+    by_best = Improvement(1, higher_is_better=higher_is_better).after(curve, patience).iteration
 
     def is_level(iteration: int) -> bool:
-        # The choice is always level, whatever the rounding of its difference.
+        # The kept iteration is always level, whatever the rounding of its difference.
         difference = abs(curve[best - 1] - curve[iteration - 1])
-        return iteration == choice or difference <= allowed * errors[iteration - 1]
+        return iteration == kept or difference <= allowed * errors[iteration - 1]
 
     return {
         "rule": rule,
         "best_iteration": best,
-        "chosen_iteration": choice,
-        "difference": float(abs(curve[best - 1] - curve[choice - 1])),
-        "error": float(errors[choice - 1]),
+        "kept_iteration": kept,
+        "kept_by_best": by_best,
+        "difference": float(abs(curve[best - 1] - curve[kept - 1])),
+        "error": float(errors[kept - 1]),
         "standard_errors": allowed,
         "last_within_error": max(filter(is_level, range(best, len(curve) + 1))),
     }
@@ -182,49 +272,10 @@ def read_stopping(values: Any) -> dict[str, Any] | None:
 
 
 def _is_description(values: dict[str, Any]) -> bool:
-    iterations = ("best_iteration", "chosen_iteration", "last_within_error")
+    iterations = ("best_iteration", "kept_iteration", "kept_by_best", "last_within_error")
     numbers = ("difference", "error", "standard_errors")
     return (
         values.get("rule") in RULES
         and all(type(values.get(name)) is int and values[name] >= 1 for name in iterations)
         and all(isinstance(values.get(name), int | float) for name in numbers)
     )
-
-
-def stopping_sentence(stopping: dict[str, Any], *, refit: bool = False) -> str:
-    """Return a sentence about the tree that a training ended with, and how flat the curve is.
-
-    Parameters
-    ----------
-    stopping
-        As `describe_stopping` returns it, with the number of ``folds`` if folds chose.
-    refit
-        Whether the model comes from a second training.
-
-    Examples
-    --------
-    >>> stopping_sentence(describe_stopping("within_error", 2, 3, [0.5, 0.7, 0.65], [0, 0, 0.05]))
-    'It ends with tree 3, the last within one standard error of the best, tree 2: 0.0500 ± 0.0500 apart.'
-    >>> stopping_sentence(describe_stopping("best", 2, 2, [0.5, 0.7, 0.65], [0, 0, 0.05], 1.5))
-    'It ends with the best tree, 2 (rule: best); the last within 1.5 standard errors of it is tree 3.'
-    """
-    best, choice = stopping["best_iteration"], stopping["chosen_iteration"]
-    where = "It"
-    if "folds" in stopping:
-        where = f"Over {stopping['folds']} folds it"
-    elif refit:
-        where = "Before the refit it"
-    allowed = stopping["standard_errors"]
-    within = f"within {allowed:g} standard errors"
-    if allowed == 1:
-        within = "within one standard error"
-    if best != choice:
-        return (
-            f"{where} ends with tree {choice}, the last {within} of the best, tree {best}: "
-            f"{stopping['difference']:.4f} ± {stopping['error']:.4f} apart."
-        )
-    last = stopping["last_within_error"]
-    flat = f"no later tree is {within} of it"
-    if last > best:
-        flat = f"the last {within} of it is tree {last}"
-    return f"{where} ends with the best tree, {best} (rule: {stopping['rule']}); {flat}."

@@ -162,6 +162,7 @@ class Pass(NamedTuple):
             **training.columns,
             position_bias=describe_position_bias(self.state, self.plan, self.rows, recipe),
             interrupted=self.interrupted,
+            held_out=bool(training.valid) and training.valid[0] is not training.data,
             **entries,
         )
         return Fitted(model, self.plan.objective)
@@ -304,7 +305,7 @@ def _train_and_refit(training: Training) -> Fitted:
     manifest = fitted.model.manifest
     joined = RankingData.concatenate(both)
     # More queries bear more trees, in proportion.
-    iteration = manifest["stopping"]["chosen_iteration"]
+    iteration = manifest["stopping"]["kept_iteration"]
     trees = _scaled(iteration, joined.n_judged / given.n_judged, training.plan)
     again = training.part("refit", data=joined, valid=())
     again = replace(again, plan=again.plan.without_stopping(trees))
@@ -320,6 +321,7 @@ def _train_and_refit(training: Training) -> Fitted:
     return second.fitted(
         again,
         stopping=manifest["stopping"],
+        ending=manifest["ending"],
         evals_result=manifest["evals_result"],
         trained_on=[manifest["data_fingerprint"], training.fingerprint(watched)],
         refit={"trees": trees, "rows": joined.n_rows, "queries": joined.n_queries},
@@ -399,7 +401,7 @@ def _train_after_folds(training: Training, division: Folds) -> Fitted:
     stopping = _choose_over(folds, plan)
     # A fold has fewer queries than the final pass, which gets more trees in proportion.
     rows = float(np.mean([fold.ended.rows.n_rows for fold in folds]))
-    trees = _scaled(stopping["chosen_iteration"], given.n_judged / rows, plan)
+    trees = _scaled(stopping["kept_iteration"], given.n_judged / rows, plan)
     final = training.part("all queries", stage=training.stage, times=training.times)
     final = replace(final, plan=final.plan.without_stopping(trees))
     ended = run_pass(final)
@@ -454,14 +456,17 @@ def _choose_over(folds: Sequence[_Fold], plan: Plan) -> dict[str, Any]:
     higher = plan.target.higher_is_better
     allowed = folds[-1].ended.plan.stopping_errors
     watch = Watch(plan.stopping_rule, higher_is_better=higher, weights=weights, errors=allowed)
-    choices = [
+    kept = [
         watch.see(number, values, curve[number - 1])
         for number, values in enumerate(pooled, start=1)
     ]
-    best = int(np.argmax(curve if higher else -curve)) + 1
-    errors = [choice.error for choice in choices]
     return describe_stopping(
-        plan.stopping_rule, best, choices[-1].iteration, curve, errors, allowed
+        curve,
+        [each.error for each in kept],
+        kept[-1].iteration,
+        rule=plan.stopping_rule,
+        allowed=allowed,
+        higher_is_better=higher,
     )
 
 
@@ -537,7 +542,7 @@ def _average(members: Sequence[Fitted], training: Training, scores: Floats | Non
         "parameters": {**first["parameters"], "members": training.plan.parameters["members"]},
         "members": [model.n_trees for model in models],
         "linear_start": _starts_and_mean([model.linear for model in models]),
-        "best_iteration": forest.n_trees,
+        "n_trees": forest.n_trees,
         "seed": training.plan.seed,
         "data_fingerprint": whole,
         "trained_on": [whole, *first.get("trained_on", [])[1:]],

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.support.tables import Table
-from rankwright.training.stopping import stopping_sentence
+from rankwright.training.ending import ending_line
 
 # Number of the most important columns to show.
 _COLUMNS = 10
@@ -33,8 +33,7 @@ def fitted_html(ranker: Any) -> str:
     for name, value in manifest["chosen"].items():
         if name != "learning_rates":
             settings[name] = _text(value)
-    if ranker.stopping_ is not None:
-        settings["stopping"] = stopping_sentence(ranker.stopping_, refit="refit" in manifest)
+    settings["end"] = ending_line(manifest)
     settings["seconds"] = f"{sum(ranker.times_.values()):.1f}"
     shares = model.importances()
     order = np.argsort(-shares, kind="stable")[:_COLUMNS]
