@@ -67,7 +67,7 @@ def test_frames_name_columns_of_text(expected: np.ndarray[Any, Any], tmp_path: P
     loaded = rw.Ranker.load(tmp_path / "m")
     assert loaded.categorical == ["brand"]
     further = quick(categorical=["brand"]).fit(FRAME, "grade", qid="qid", init_model=loaded)
-    assert further.best_iteration_ == 10
+    assert further.n_estimators_ == 10
 
 
 def test_streamed_files_name_columns_of_text(

@@ -87,7 +87,7 @@ def test_a_training_that_is_broken_off(by: str) -> None:
 
 def test_no_further_split() -> None:
     X, y = np.repeat([[0.0], [1.0]], 40, axis=0), np.repeat([0, 1], 40)
-    qid = np.tile(np.arange(20), 4)
+    y[0], qid = 1, np.tile(np.arange(20), 4)
     parameters: dict[str, Any] = {"objective": "lambdamart", "learning_rate": 1.0, "subsample": 1.0}
     parameters["colsample"] = 1.0
     parameters |= {"num_leaves": 2, "reg_lambda": 0, "n_estimators": 4000}
