@@ -192,14 +192,13 @@ def _range(low: Any, high: Any) -> str:
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 
-def mean_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float, float]:
-    """Return the mean and Student's interval; a single value has an interval of zero width."""
+def mean_interval(values: Floats) -> tuple[float, float, float]:
+    """Return the mean and Student's 95 % interval; a single value has an interval of zero width."""
     mean = float(np.mean(values))
     n = len(values)
     if n < 2:
         return mean, mean, mean
-    quantile = stats.t.ppf((1 + confidence) / 2, n - 1)
-    half = float(quantile * np.std(values, ddof=1) / np.sqrt(n))
+    half = float(stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
     return mean, mean - half, mean + half
 
 

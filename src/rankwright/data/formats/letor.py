@@ -17,16 +17,6 @@ from numpy.typing import DTypeLike, NDArray
 from rankwright.data.columns import Columns, HasColumns, generated_names, shown
 from rankwright.data.dataset import RankingData
 from rankwright.data.formats import contract
-from rankwright.data.formats.contract import (
-    Blocks,
-    FilesInBlocks,
-    Format,
-    ReadOptions,
-    RowBlock,
-    Show,
-    rows_per_block,
-    versions_of,
-)
 from rankwright.data.formats.letor_parser import check_width, parse_letor
 from rankwright.data.labels import UNNAMED
 from rankwright.data.queries import Queries
@@ -203,7 +193,7 @@ def write_letor(
             file.write(" ".join(words).encode() + comment + b"\n")
 
 
-class Letor(Format):
+class Letor(contract.Format):
     """LETOR text, plain or gzip."""
 
     name = "LETOR text"
@@ -211,7 +201,7 @@ class Letor(Format):
     compressible = True
     has_columns = False
 
-    def read(self, path: PathLike, options: ReadOptions) -> RankingData:
+    def read(self, path: PathLike, options: contract.ReadOptions) -> RankingData:
         """Read a file, with columns that match a reference by position."""
         _check_one_label(path, options)
         rows = _parse(path, zero_based=options.zero_based)
@@ -229,7 +219,9 @@ class Letor(Format):
         """Write ranking data as LETOR text."""
         write_letor(data, path)
 
-    def blocks(self, files: DataFiles, options: ReadOptions, show: Show) -> Blocks:
+    def blocks(
+        self, files: DataFiles, options: contract.ReadOptions, show: contract.Show
+    ) -> contract.Blocks:
         """Read all of the text once, for the number of features and the type of the query ids."""
         source = files.files[0]
         _check_one_label(source, options)
@@ -240,7 +232,7 @@ class Letor(Format):
         n_rows = width = n_entries = 0
         text_ids = False
         # Versions are taken before the first look, so that no later change goes unnoticed.
-        versions = versions_of(files)
+        versions = contract.versions_of(files)
         reader = LetorBlocks(files, Columns([], {}), options, versions, 0, show)
         for text, name, line in reader.texts("columns"):
             # The number of features is not known yet, and a wrong index could make a dense matrix
@@ -271,7 +263,7 @@ LETOR = Letor()
 
 
 @dataclass(frozen=True, eq=False)
-class LetorBlocks(FilesInBlocks):
+class LetorBlocks(contract.FilesInBlocks):
     """Rows of LETOR text in blocks.
 
     With ``text_ids`` query ids are text, because not all ids of the files are whole numbers.
@@ -279,11 +271,11 @@ class LetorBlocks(FilesInBlocks):
 
     text_ids: bool = False
 
-    def blocks(self, purpose: str) -> Iterator[RowBlock]:
+    def blocks(self, purpose: str) -> Iterator[contract.RowBlock]:
         """Yield all rows, from the first file to the last."""
         start = 0
         width = len(self.columns.feature_names)
-        for text, source, line in self.texts(purpose, rows_per_block(width)):
+        for text, source, line in self.texts(purpose, contract.rows_per_block(width)):
             # All blocks have the same width and the same type of ids, because the
             # first look found them.
             X, y, ids = parse_letor(
@@ -299,7 +291,7 @@ class LetorBlocks(FilesInBlocks):
             labels = {}
             if self.options.labelled:
                 labels[UNNAMED] = queries.group(y)
-            yield RowBlock(rows, queries.group(X), labels, queries.grouped(), None, {})
+            yield contract.RowBlock(rows, queries.group(X), labels, queries.grouped(), None, {})
             start += len(y)
 
     def texts(self, purpose: str, most: int | None = None) -> Iterator[tuple[bytes, str, int]]:
@@ -358,7 +350,7 @@ def _columns(width: int, zero_based: bool) -> Columns:
     return Columns(generated_names(width, first_index), {}, False, first_index)
 
 
-def _check_one_label(path: PathLike, options: ReadOptions) -> None:
+def _check_one_label(path: PathLike, options: contract.ReadOptions) -> None:
     if len(options.labels) > 1:
         raise ValueError(
             f"{path} is LETOR text, which has one label, not {', '.join(options.labels)}; use "

@@ -23,16 +23,8 @@ from numpy.typing import NDArray
 
 from rankwright.data.columns import Columns, Levels, sorted_levels
 from rankwright.data.dataset import RankingData
-from rankwright.data.formats.contract import (
-    NAMED_FIELDS,
-    Blocks,
-    FilesInBlocks,
-    Format,
-    ReadOptions,
-    RowBlock,
-    Show,
-    versions_of,
-)
+from rankwright.data.formats import contract
+from rankwright.data.formats.contract import ReadOptions
 from rankwright.data.labels import UNNAMED
 from rankwright.data.queries import as_floats
 from rankwright.support.checks import ArgumentError, located
@@ -52,7 +44,7 @@ class Head(NamedTuple):
     n_rows: int
 
 
-class TableFormat(Format):
+class TableFormat(contract.Format):
     """A format whose files are read as Arrow tables."""
 
     @abstractmethod
@@ -150,10 +142,12 @@ class BinaryTableFormat(TableFormat):
         """Return how much memory the rows of a file take as numbers of eight bytes."""
         return _size(self.head(path))
 
-    def blocks(self, files: DataFiles, options: ReadOptions, show: Show) -> Blocks:
+    def blocks(
+        self, files: DataFiles, options: ReadOptions, show: contract.Show
+    ) -> contract.Blocks:
         """Look at the schemas of all files, find the categories of text columns, and return a reader."""
         require_arrow()
-        versions = versions_of(files)
+        versions = contract.versions_of(files)
         heads = {name: self.head(name) for name in files.files}
         first, *later = heads
         # Everything that a footer shows is checked before the rows are read, which may take long.
@@ -202,19 +196,19 @@ class BinaryTableFormat(TableFormat):
 
 
 @dataclass(frozen=True, eq=False)
-class TableBlocks(FilesInBlocks):
+class TableBlocks(contract.FilesInBlocks):
     """Rows of files of tables in blocks."""
 
     format: BinaryTableFormat
 
-    def blocks(self, purpose: str) -> Iterator[RowBlock]:
+    def blocks(self, purpose: str) -> Iterator[contract.RowBlock]:
         """Yield all rows, from the first file to the last."""
         for start, data in self.parts(purpose):
             rows = start + np.arange(data.n_rows)
             rows = data.queries.group(rows)
             fields = {name: data.fields[name] for name in self.options.fields}
             queries = data.queries.grouped()
-            yield RowBlock(rows, data.X, data.labels, queries, data.weights, fields)
+            yield contract.RowBlock(rows, data.X, data.labels, queries, data.weights, fields)
 
     def parts(self, purpose: str) -> Iterator[tuple[int, RankingData]]:
         """Yield the number of the first row of each block, and its data."""
@@ -304,7 +298,7 @@ def resolved(
         options = _without_missing(options, columns, need_fields)
 
     required = [("qid", options.qid), ("weight", options.weight)]
-    required += [(name, getattr(options, name)) for name in NAMED_FIELDS]
+    required += [(name, getattr(options, name)) for name in contract.NAMED_FIELDS]
     required += [("drop", name) for name in options.drop]
     required += [("categorical", name) for name in options.categorical]
     required += [("fields", name) for name in options.fields]
@@ -329,7 +323,7 @@ def _without_missing(options: ReadOptions, columns: list[str], need_fields: bool
         return tuple(name for name in names if name in columns)
 
     named: dict[str, Any] = {}
-    for name in NAMED_FIELDS:
+    for name in contract.NAMED_FIELDS:
         column = getattr(options, name)
         named[name] = column if column in columns else None
     return replace(
@@ -408,7 +402,7 @@ def data_of_table(table: Any, options: ReadOptions) -> RankingData:
 
 def _rename_fields(table: Any, options: ReadOptions) -> tuple[Any, list[str]]:
     """Give the columns of document ids, query texts and times the names that the package knows them by."""
-    columns = {name: getattr(options, name) for name in NAMED_FIELDS}
+    columns = {name: getattr(options, name) for name in contract.NAMED_FIELDS}
     named = {field: column for field, column in columns.items() if column is not None}
     for field, column in named.items():
         if column == field:
