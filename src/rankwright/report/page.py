@@ -34,22 +34,9 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent / "templates"
 # Every object of JavaScript has these properties, and a run or a feature may have the same name.
-_PROPERTIES = frozenset(
-    [
-        "__defineGetter__",
-        "__defineSetter__",
-        "__lookupGetter__",
-        "__lookupSetter__",
-        "__proto__",
-        "constructor",
-        "hasOwnProperty",
-        "isPrototypeOf",
-        "propertyIsEnumerable",
-        "toLocaleString",
-        "toString",
-        "valueOf",
-    ]
-)
+_ACCESSORS = {"__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__"}
+_METHODS = {"hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString"}
+_PROPERTIES = {"__proto__", "constructor", "valueOf"} | _ACCESSORS | _METHODS
 _PNG_WIDTH, _PNG_SCALE = 560, 3.0  # a column of a paper at about 400 dots per inch
 
 

@@ -40,40 +40,18 @@ _SET_BY_ESTIMATOR = {
 }
 # The parameters that shape bins and trees. Others would change nothing, for example those of LightGBM's own objectives,
 # or break a promise, for example linear trees, threads, or penalties that look back at earlier trees.
-_ALLOWED = frozenset(
-    {
-        "bin_construct_sample_cnt",
-        "cat_l2",
-        "cat_smooth",
-        "cegb_penalty_split",
-        "cegb_tradeoff",
-        "enable_bundle",
-        "extra_trees",
-        "feature_contri",
-        "feature_fraction_bynode",
-        "feature_pre_filter",
-        "forcedbins_filename",
-        "forcedsplits_filename",
-        "histogram_pool_size",
-        "interaction_constraints",
-        "is_enable_sparse",
-        "lambda_l1",
-        "max_bin",
-        "max_bin_by_feature",
-        "max_cat_threshold",
-        "max_cat_to_onehot",
-        "max_delta_step",
-        "min_data_in_bin",
-        "min_data_per_group",
-        "min_gain_to_split",
-        "min_sum_hessian_in_leaf",
-        "monotone_constraints_method",
-        "monotone_penalty",
-        "path_smooth",
-        "use_missing",
-        "zero_as_missing",
-    }
-)
+_ALLOWED_FOR = {
+    "bins": "max_bin max_bin_by_feature min_data_in_bin bin_construct_sample_cnt forcedbins_filename",
+    "memory": "enable_bundle is_enable_sparse feature_pre_filter histogram_pool_size",
+    "missing values": "use_missing zero_as_missing",
+    "categories": "cat_l2 cat_smooth max_cat_threshold max_cat_to_onehot min_data_per_group",
+    "splits": "min_gain_to_split min_sum_hessian_in_leaf forcedsplits_filename extra_trees",
+    "columns": "feature_contri feature_fraction_bynode interaction_constraints",
+    "costs": "cegb_penalty_split cegb_tradeoff",
+    "leaf values": "lambda_l1 max_delta_step path_smooth",
+    "monotone columns": "monotone_constraints_method monotone_penalty",
+}
+_ALLOWED = frozenset(name for names in _ALLOWED_FOR.values() for name in names.split())
 _GROUP = re.compile(r"\[([0-9, ]*)\]")
 _GROUPS = re.compile(rf" *({_GROUP.pattern} *,? *)*")
 _ENDS_A_VALUE = re.compile(r"[\s=\x00]")
