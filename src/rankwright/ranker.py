@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data import guards
-from rankwright.data.arguments import check_paths, evaluation_sets, ranking_data
+from rankwright.data.arguments import check_paths, evaluation_sets, ranking_data, sets_and_groups
 from rankwright.data.base_score import field_of, warn_if_constant
 from rankwright.data.columns import frame_columns, names_columns
 from rankwright.data.dataset import RankingData
@@ -303,6 +303,9 @@ class Ranker(FittedRanker):
         base_score: Any = None,
         categorical: Sequence[str | int] | None = None,
         eval_set: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
+        eval_qid: Any = None,
         eval_group: Any = None,
         eval_base_score: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
@@ -356,9 +359,12 @@ class Ranker(FittedRanker):
             Evaluation sets: a list of ``(X, y, qid)``, of `RankingData` or of paths to stream, or a
             single set; a data frame alone if ``y`` and ``qid`` name columns. For curves of the
             training, the `RankingData` that is trained on may be among them, at no cost of memory.
-        eval_group
-            Sizes of the queries of each evaluation set, if the sets are pairs ``(X, y)``: the form
-            of LightGBM and PyTerrier.
+        eval_X, eval_y
+            Evaluation sets in the form of LightGBM 4.7, in place of ``eval_set``: a set, or tuples of
+            several, with their queries in ``eval_qid`` or ``eval_group``.
+        eval_qid, eval_group
+            Query ids, or sizes of the queries, of each evaluation set, if the sets are ``eval_X`` or
+            pairs ``(X, y)``: the forms of XGBoost, and of LightGBM and PyTerrier.
         eval_base_score
             Base scores of the evaluation sets, an entry per set: arrays or names of columns. By
             default each set has the column that ``base_score`` names.
@@ -376,6 +382,7 @@ class Ranker(FittedRanker):
             or Dask collections. The model is the same for any number of workers.
         """
         # Mistakes in arguments are found first, because reading the data may take long.
+        eval_set, eval_group = sets_and_groups(eval_set, eval_X, eval_y, eval_qid, eval_group, qid)
         earlier = _fitted(init_model)
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = self._read_plan(alone=cluster is None, watched=eval_set is not None)

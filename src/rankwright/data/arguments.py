@@ -18,6 +18,7 @@ from rankwright.data.columns import (
     names_columns,
 )
 from rankwright.data.dataset import RankingData
+from rankwright.support.checks import ArgumentError
 from rankwright.support.files import is_path
 
 if TYPE_CHECKING:
@@ -210,6 +211,67 @@ def by_column(argument: str, values: Any) -> dict[str, Any]:
             f"{argument}={{'first': ..., 'second': ...}}, or as a list of names of columns."
         )
     return {argument: values}
+
+
+def sets_and_groups(
+    eval_set: Any, eval_X: Any, eval_y: Any, eval_qid: Any, eval_group: Any, qid: Any = None
+) -> tuple[Any, Any]:
+    """Return evaluation sets as ``eval_set`` and ``eval_group``, in whichever form they are given.
+
+    Parameters
+    ----------
+    eval_set, eval_X, eval_y, eval_qid, eval_group
+        As given to ``fit``.
+    qid
+        As given to ``fit``. The name of a column also names the column of ``eval_X``.
+
+    Examples
+    --------
+    >>> sets_and_groups(None, "X", "y", [1, 1, 2], None)
+    ([('X', 'y', [1, 1, 2])], None)
+    >>> sets_and_groups(None, ("X1", "X2"), ("y1", "y2"), None, [[2, 1], [3]])
+    ([('X1', 'y1'), ('X2', 'y2')], [[2, 1], [3]])
+    """
+    if eval_qid is not None and eval_group is not None:
+        raise ArgumentError("eval_qid", "and eval_group both say the queries; give one of them.")
+    if eval_X is not None or eval_y is not None:
+        if eval_set is not None:
+            raise ArgumentError(
+                "eval_X", "and eval_set are two forms of the same; give one of them."
+            )
+        several = isinstance(eval_X, tuple)
+        if eval_X is None or eval_y is None or several != isinstance(eval_y, tuple):
+            raise ArgumentError(
+                "eval_X", "and eval_y belong together: give two arrays, or two tuples of arrays."
+            )
+        if several and len(eval_X) != len(eval_y):
+            raise ArgumentError(
+                "eval_y",
+                f"has {len(eval_y)} entries for {len(eval_X)} of eval_X; give one for each.",
+            )
+        if eval_qid is None and eval_group is None:
+            if not isinstance(qid, str):
+                raise ArgumentError("eval_X", "needs its queries: give eval_qid or eval_group too.")
+            eval_qid = [qid] * len(eval_X) if several else qid
+        eval_set = list(zip(eval_X, eval_y, strict=True)) if several else [(eval_X, eval_y)]
+        # The queries of a single set may be given without a list.
+        if not several:
+            eval_qid, eval_group = _in_list(eval_qid), _in_list(eval_group)
+    if eval_qid is None:
+        return eval_set, eval_group
+    pairs = isinstance(eval_set, list) and all(len(item) == 2 for item in eval_set)
+    if not pairs or not isinstance(eval_qid, list | tuple) or len(eval_qid) != len(eval_set):
+        raise ArgumentError(
+            "eval_qid", "must be a list with the query ids of each (X, y) of a list eval_set."
+        )
+    return [(*item, ids) for item, ids in zip(eval_set, eval_qid, strict=True)], None
+
+
+def _in_list(values: Any) -> Any:
+    """Put the values of a single set in a list, unless they are in a list already."""
+    if values is None or (isinstance(values, list) and len(values) == 1 and np.ndim(values[0])):
+        return values
+    return [values]
 
 
 def evaluation_sets(

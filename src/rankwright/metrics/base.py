@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from rankwright.support.notation import Notation, Term, check_label_name, short_
 from rankwright.support.other_libraries import check_other_name
 
 Floats = NDArray[np.floating[Any]]
+T = TypeVar("T")
 
 
 _NOTATION = Notation(
@@ -36,8 +37,15 @@ _OTHER_NAMES = {
 }
 
 
+class MetricType(type):
+    """The type of metric classes, so that ``NDCG @ 10`` is ``NDCG(at=10)``."""
+
+    def __matmul__(cls: type[T], at: int) -> T:
+        return cls(at=at)  # type: ignore[call-arg]  # every metric has a cutoff
+
+
 @dataclass(frozen=True, kw_only=True)
-class Metric:
+class Metric(metaclass=MetricType):
     """A ranking metric; subclass it for your own (see the head of `rankwright.metrics`).
 
     Parameters
@@ -52,6 +60,8 @@ class Metric:
     >>> from rankwright.metrics import NDCG
     >>> str(NDCG(at=10)), NDCG(at=10) == metric("ndcg@10"), isinstance(NDCG(at=10), Metric)
     ('ndcg@10', True, True)
+    >>> NDCG @ 10 == NDCG() @ 10 == NDCG(at=10)
+    True
     >>> str(NDCG(at=10, label="margin"))
     'ndcg@10[margin]'
     """
@@ -84,6 +94,12 @@ class Metric:
                 f"the cutoff of {self.name} must be a whole number from 1{most}; got {self.at!r}."
             )
         check_label_name(self.label, self.name)
+
+    def __matmul__(self, at: int) -> Self:
+        """Return the same metric with a cutoff, as in ``NDCG(gain="linear") @ 10``."""
+        if self.at is not None:
+            raise ValueError(f"{self} already has a cutoff; give a single cutoff.")
+        return replace(self, at=at)
 
     def terms(self) -> tuple[tuple[float, Metric], ...]:
         """Return the terms (factor, metric); a metric that is not a sum is its only term."""

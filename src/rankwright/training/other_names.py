@@ -28,7 +28,7 @@ _MEANINGS = {
     "engine": "booster",
     "engine_params": "border_count",
     "eval_base_score": "eval_init_score base_margin_eval_set",
-    "eval_set": "eval_qid eval_X eval_y evals valid_sets validation_data",
+    "eval_set": "evals valid_sets validation_data",
     "init_model": "xgb_model",
     "langevin": "diffusion_temperature model_shrink_rate",
     "max_depth": "depth",
