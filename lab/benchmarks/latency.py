@@ -1,4 +1,4 @@
-"""Latency of one query: 100 documents, 300 trees of 31 leaves, one thread; ours, LightGBM, treelite, CatBoost, C.
+"""Latency of one query: 100 documents, 300 trees of 31 leaves, one thread; ours and other systems.
 
     python benchmarks/latency.py OUT.json [--documents 100] [--rounds 400]
 
@@ -27,6 +27,7 @@ import tl2cgen
 import treelite
 
 import rankwright as rw
+import rankwright_scorer
 from rankwright.exporting import c_source, treelite_model
 from rankwright.exporting.contract import ExportOptions
 from rankwright.support.environment import environment
@@ -86,6 +87,8 @@ def main() -> None:
 def systems_of(model: Any, data: Any, X: Any, folder: Path) -> dict[str, Callable[[], Any]]:
     """Functions that score the rows, checked to give the same scores where they have the same trees."""
     expected = model.predict(X)
+    model.save(folder / "model")
+    light = rankwright_scorer.load(folder / "model")
     booster = lightgbm.Booster(model_str=model.forest.dump().decode())
     trees = list(model.forest.trees())
     checkpoint = treelite_model.TARGET.write(trees, ExportOptions(model.feature_names)).content
@@ -104,13 +107,14 @@ def systems_of(model: Any, data: Any, X: Any, folder: Path) -> dict[str, Callabl
     own.fit(data.X, data.y)
     systems: dict[str, Callable[[], Any]] = {
         "rankwright": lambda: model.predict(X, threads=1),
+        "rankwright-scorer": lambda: light.predict(X),
         "lightgbm": lambda: booster.predict(X, num_threads=1),
         "treelite gtil": lambda: treelite.gtil.predict(loaded, X, nthread=1),
         "treelite tl2cgen": lambda: predictor.predict(tl2cgen.DMatrix(X)),
         "catboost": lambda: own.predict(X, thread_count=1),
         "exported c": lambda: score_rows(X, len(X), scores),
     }
-    for name in ("rankwright", "lightgbm", "treelite gtil"):
+    for name in ("rankwright", "rankwright-scorer", "lightgbm", "treelite gtil"):
         assert np.array_equal(np.ravel(systems[name]()), expected), name
     np.testing.assert_allclose(np.ravel(systems["treelite tl2cgen"]()), expected, rtol=1e-12)
     systems["exported c"]()
