@@ -222,6 +222,8 @@ def test_the_forms_of_a_saved_model(name: str, tmp_path: Path) -> None:
         ({"feature_names": ["one"]}, "do not have the same columns"),
         ({"within_query": {"f0": ["best"]}}, "garbles the features within the query"),
         ({"categories": 5}, "garbles"),
+        ({"categories": {"count_0": 5}}, "garbles"),
+        ({"categories": {"other": None}}, "categories of columns that it does not name"),
         ({"model_file": "../../secret"}, "secret"),
     ],
 )

@@ -45,7 +45,12 @@ class Model:
         self.trees = trees
         self.manifest = manifest
         self.feature_names: list[str] = list(manifest["feature_names"])
-        self._levels: dict[str, list[Any] | None] = dict(manifest["categories"])
+        self._levels: dict[str, list[Any] | None] = {
+            name: None if levels is None else list(levels)
+            for name, levels in manifest["categories"].items()
+        }
+        if not self._levels.keys() <= set(self.feature_names):
+            raise ValueError("the manifest has categories of columns that it does not name.")
         self._base_score: str | None = manifest.get("base_score")
         self._recipe = Recipe.read(manifest.get("within_query", {}), self.feature_names)
         self._linear = read_start(manifest.get("linear_start", []), self.feature_names)
