@@ -236,7 +236,7 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
     plan = replace(plan, threads=min(member.threads for member in team.workers))
     settled = [(plan, future, len(recipe.names), fit.cluster.exact) for future in train.futures]
     # Settings depend on the rows of all workers, and all workers get the same answer.
-    plan = team.together(_settle, settled)
+    plan = team.together(worker.settle, settled)
     bins = _bins(team, train, plan)
     initial = None if fit.earlier is None else fit.earlier.forest
     saved = None
@@ -263,10 +263,6 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
     ended = {"interrupted": led.interrupted, "held_out": held_out}
     model = model_of(state, plan, columns, print_of_data, recipe, **ended, **fit.described)
     return model, plan.objective
-
-
-def _settle(plan: Plan, data: Any, derived: int, exact: bool, place: tuple[Any, int]) -> Plan:
-    return worker.settle(plan, data, derived, worker.Place(*place, exact))
 
 
 def _run(

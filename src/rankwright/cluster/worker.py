@@ -38,14 +38,6 @@ class Step(NamedTuple):
     times: dict[str, float]
 
 
-class Place(NamedTuple):
-    """A worker's place among the others."""
-
-    tracker: Mapping[str, Any]
-    number: int
-    exact: bool
-
-
 class Work(NamedTuple):
     """A training, as all workers get it.
 
@@ -83,13 +75,15 @@ class Mailbox(Protocol):
         """Return True if the client wants training to end."""
 
 
-def settle(plan: Plan, train: RankingData, derived: int, place: Place) -> Plan:
+def settle(
+    plan: Plan, train: RankingData, derived: int, exact: bool, place: tuple[Mapping[str, Any], int]
+) -> Plan:
     """Fill in the settings that the data of all workers decides.
 
     ``derived`` is the number of columns that are features within the query.
     """
-    with connected(place.tracker, place.number):
-        return for_data(plan, train, Collective(place.exact), derived=derived)
+    with connected(*place):
+        return for_data(plan, train, Collective(exact), derived=derived)
 
 
 def only_judged(data: RankingData) -> RankingData:
