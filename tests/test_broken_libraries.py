@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from rankwright.support.environment import require
+
 TRAIN = """
 import rankwright as rw
 data = rw.make_web_search(20, kind="short", n_features=20, seed=1)
@@ -59,3 +61,16 @@ def test_a_numba_that_refuses_numpy_is_one_sentence(tmp_path: Path) -> None:
     answer = said(tmp_path, "numba", f"raise ImportError({refusal!r})")
     assert refusal in answer
     assert "pip install --upgrade numba" in answer
+
+
+def test_a_broken_library_of_an_extra_is_not_called_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_library.py").write_text("raise ImportError('libproto.so is too old')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        ImportError, match=r"which cannot be imported \(libproto.so is too old\): pip"
+    ):
+        require("an export", "onnx", "broken_library")
+    with pytest.raises(ImportError, match="needs no_such_library, which is not installed: pip"):
+        require("an export", "onnx", "no_such_library")

@@ -49,9 +49,12 @@ def require(purpose: str, extra: str, *modules: str) -> Any:
         try:
             library = import_module(module)
         except ImportError as error:
+            reason = "is not installed"
+            # A library may be there, and what it needs itself may be missing.
+            if getattr(error, "name", None) != module:
+                reason = f"cannot be imported ({error})"
             raise ImportError(
-                f"{purpose} needs {module}, which is not installed: pip install "
-                f'"rankwright[{extra}]".'
+                f'{purpose} needs {module}, which {reason}: pip install "rankwright[{extra}]".'
             ) from error
     return library
 
