@@ -188,10 +188,8 @@ def _make_lists(
         order = np.argsort(-scores[start:end], kind="stable")
         return [names[start + i] for i in order]
 
-    columns: dict[str, list[Any]] = {
-        name: []
-        for name in ("query", "session", "position", "document", "team", "rank_a", "rank_b")
-    }
+    names_of_columns = ("query", "session", "position", "document", "team", "rank_a", "rank_b")
+    table: list[tuple[Any, ...]] = []
     bounds = rows.boundaries.tolist()
     for q, query in enumerate(plain_ids(rows.query_ids)):
         start, end = bounds[q], bounds[q + 1]
@@ -207,15 +205,10 @@ def _make_lists(
                 seed=seed,
             )
             # The table has a row for each document of a list, as a click log has.
-            n = len(shown.documents)
-            columns["query"] += [query] * n
-            columns["session"] += [session] * n
-            columns["position"] += range(1, n + 1)
-            columns["document"] += shown.documents
-            columns["team"] += shown.team
-            columns["rank_a"] += shown.rank_a
-            columns["rank_b"] += shown.rank_b
-    write_table(columns, out)
+            places = zip(shown.documents, shown.team, shown.rank_a, shown.rank_b, strict=True)
+            table += [(query, session, number, *place) for number, place in enumerate(places, 1)]
+    columns = zip(*table, strict=True)
+    write_table(dict(zip(names_of_columns, columns, strict=True)), out)
     return {
         "lists": rows.n_queries * lists,
         "queries": rows.n_queries,

@@ -49,9 +49,7 @@ def read_ubi(queries: PathLike, events: PathLike, *, actions: Sequence[str] = _C
     >>> log.query.tolist(), log.document.tolist(), log.click.tolist()
     (['shoes', 'shoes'], ['a', 'b'], [False, True])
     """
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("query", "document", "position", "session")
-    }
+    rows: list[tuple[str, str, int, str]] = []
     row_of: dict[tuple[str, str], int] = {}
     seen: set[str] = set()
     for where, record in _records(queries):
@@ -70,8 +68,7 @@ def read_ubi(queries: PathLike, events: PathLike, *, actions: Sequence[str] = _C
                 if (query_id, document) in row_of:
                     raise ValueError(f"document {document!r} is among the hits twice.")
                 row_of[query_id, document] = len(row_of)
-                for name, value in zip(columns, (text, document, position, query_id), strict=True):
-                    columns[name].append(value)
+                rows.append((text, document, position, query_id))
     if not row_of:
         raise ValueError(f"{queries} has no query with hits; log query_response_hit_ids.")
     clicks = [0] * len(row_of)
@@ -87,9 +84,8 @@ def read_ubi(queries: PathLike, events: PathLike, *, actions: Sequence[str] = _C
             "left out.",
             stacklevel=2,
         )
-    return ClickLog.of(
-        columns["query"], columns["document"], columns["position"], clicks, columns["session"]
-    )
+    texts, documents, positions, sessions = map(list, zip(*rows, strict=True))
+    return ClickLog.of(texts, documents, positions, clicks, sessions)
 
 
 def _clicked(events: PathLike, actions: set[str]) -> Iterator[tuple[str, str]]:
