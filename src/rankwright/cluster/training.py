@@ -33,7 +33,7 @@ from rankwright.support.locks import locked
 from rankwright.training.checkpoint import Checkpoint
 from rankwright.training.monotone import constrained
 from rankwright.training.plan import Plan
-from rankwright.training.progress import Display
+from rankwright.training.progress import Display, say
 from rankwright.training.result import model_of
 from rankwright.training.state import Progress, State
 from rankwright.training.strategies import Callbacks
@@ -237,6 +237,8 @@ def _attempt(team: dask.Team, fit: ClusterFit, led: _Led) -> tuple[Model, Object
     settled = [(plan, future, len(recipe.names), fit.cluster.exact) for future in train.futures]
     # Settings depend on the rows of all workers, and all workers get the same answer.
     plan = team.together(worker.settle, settled)
+    if plan.notice:
+        say(plan.notice, plan.verbose)
     bins = _bins(team, train, plan)
     initial = None if fit.earlier is None else fit.earlier.forest
     saved = None

@@ -44,6 +44,7 @@ _NOT_IN_KEY = {
     "verbose",
     "checkpoint",
     "base_score",
+    "notice",
 }
 _STOPPING = {"stopping_rule", "stopping_errors"}
 

@@ -159,12 +159,46 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derive
     given_share = 1 - derived / len(train.feature_names)
     return replace(
         plan,
+        notice=_notice(plan, counts, rate, steered=steered),
         learning_rate=rate,
         tree_options=_tree_options(plan.tree_options, counts, temperature, given_share),
         bagging_temperature=temperature,
         steering=Steering() if steered else None,
         stopping_errors=errors_allowed(steered=steered),
     )
+
+
+def _notice(plan: Plan, counts: Counts, rate: float, *, steered: bool) -> str:
+    """Say what switched full leaf values or the steered rate off, if the user did not choose that."""
+    constant = ""
+    if plan.learning_rate is None and not steered:
+        constant = f"the learning rate is {rate:.3g} for all trees, not steered"
+    if plan.full_leaves:
+        # Of both, only the rate can be switched off.
+        why = "langevin is for a constant rate"
+        if plan.langevin is None:
+            why = f"{counts.queries} queries are too few to steer by"
+        return f"Note: {constant}, because {why}." if constant else ""
+    if plan.parameters["leaf_values"] == "diagonal":
+        return f"Note: {constant}, because leaf_values='diagonal'." if constant else ""
+    effects = ", and ".join(filter(None, ["leaf values are diagonal, not full", constant]))
+    return f"Note: {effects}, because {_why_diagonal(plan, counts)}."
+
+
+def _why_diagonal(plan: Plan, counts: Counts) -> str:
+    """Give the first reason why leaf values are not solved together, with a remedy if there is one."""
+    curved = plan.objective.capabilities.full_curvature
+    if not plan.auto_objective and not curved:
+        return f"the objective {plan.objective} has no curvature between documents"
+    if not plan.auto_objective:
+        return "the objective is not 'auto'; leaf_values='full' solves them together"
+    if not curved:
+        return f"the objective for {plan.target} is {plan.objective}, without curvature between documents"
+    if plan.tree_options.reg_lambda == 0:
+        return "reg_lambda=0, and full leaf values need it above 0"
+    if not counts.even_weights:
+        return "weights differ within a query; give each query one weight"
+    return f"engine_params ({', '.join(plan.engine_params)}) need the engine's own leaf values"
 
 
 def _objective(plan: Plan, train: RankingData, counts: Counts) -> Objective:

@@ -151,7 +151,8 @@ class Plan:
     With ``steering``, the learning rate is only the rate of the first tree. ``parameters`` are the
     parameters as the user gave them, for the manifest of the model. ``base_score`` is the field of
     the scores that training starts from; None if it starts from 0. ``linear`` is the linear start that
-    ``start`` asks for, once the data has decided it.
+    ``start`` asks for, once the data has decided it. ``notice`` says which defaults a parameter
+    switched off.
     """
 
     parameters: Mapping[str, Any]
@@ -184,6 +185,7 @@ class Plan:
     base_score: str | None = None
     start: Any = None
     linear: LinearStart | None = None
+    notice: str = ""
 
     @property
     def target(self) -> Metric:

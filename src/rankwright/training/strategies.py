@@ -39,7 +39,7 @@ from rankwright.training.defaults import for_data
 from rankwright.training.loop import Boosting
 from rankwright.training.other_names import refuse_callback
 from rankwright.training.plan import AfterFolds, Members, Plan, Refit
-from rankwright.training.progress import Display, announcing_compilation
+from rankwright.training.progress import Display, announcing_compilation, say
 from rankwright.training.result import describe_position_bias, model_of
 from rankwright.training.state import Progress, State, no_times, timed, total_scores
 from rankwright.training.stopping import Watch, describe_stopping
@@ -212,6 +212,9 @@ def run_pass(training: Training) -> Pass:
             # A checkpoint may have more trees than are wanted now.
             state = state.first(plan.n_trees)
             boosting = Boosting(plan, rows, valid, _reducer_alone(plan))
+        # A single pass of a training has no stage, so the line is printed once.
+        if plan.notice and not training.stage:
+            say(plan.notice, plan.verbose)
         # A checkpoint has the times of earlier runs, and this run adds to them.
         for phase, seconds in times.items():
             state.times[phase] += seconds
