@@ -109,6 +109,7 @@ class _Regions(NamedTuple):
 
 
 _Reaches = Mapping[int, _Reach]
+_Child = tuple[int | _Regions, _Reach]
 
 
 class _Place(NamedTuple):
@@ -195,36 +196,21 @@ class _Builder:
         codes: tuple[int, ...] | None = None
         if is_set:
             bound, codes = 0.0, tuple(categories.tolist())
-        self._plain.categories.append(codes)
-        self._plain.zero_is_missing.append(not is_set)
         # The numbers that reach a child are no interval here, so only missing values are followed.
         left = reach._replace(missing=reach.missing and missing_left)
         right = reach._replace(missing=reach.missing and not missing_left)
-        self._split(
-            node,
-            bound,
-            missing_left,
-            (int(tree.left[node]), left),
-            (int(tree.right[node]), right),
-            place,
-        )
+        children = (int(tree.left[node]), left), (int(tree.right[node]), right)
+        self._split(place, node, bound, missing_left, children, codes, zero_is_missing=not is_set)
         return True
 
     def _fill_missing_apart(
         self, node: int, numbers: int | _Regions, missing_child: int, reach: _Reach, place: _Place
     ) -> None:
         """Write a split of all numbers, on its left, from missing values."""
-        self._plain.categories.append(None)
-        self._plain.zero_is_missing.append(False)
         # All numbers are at most infinity, so only missing values are left for the right side.
-        self._split(
-            node,
-            np.inf,
-            False,
-            (numbers, reach._replace(missing=False)),
-            (missing_child, _Reach(np.inf, np.inf, True)),
-            place,
-        )
+        left = numbers, reach._replace(missing=False)
+        right = missing_child, _Reach(np.inf, np.inf, True)
+        self._split(place, node, np.inf, False, (left, right))
 
     def _fill_last_bound(self, source: _Regions, reach: _Reach, place: _Place) -> None:
         """Write the split of the last region from the others."""
@@ -232,25 +218,20 @@ class _Builder:
         # Missing values stay among the other regions unless they go where the last region goes.
         missing_left = source.missing_child != last
         rest = source._replace(ends=source.ends[:-1], children=source.children[:-1])
-        self._plain.categories.append(None)
-        self._plain.zero_is_missing.append(False)
-        self._split(
-            source.node,
-            bound,
-            missing_left,
-            (rest, reach.left_of(bound, missing_left)),
-            (last, reach.right_of(bound, not missing_left)),
-            place,
-        )
+        left = rest, reach.left_of(bound, missing_left)
+        right = last, reach.right_of(bound, not missing_left)
+        self._split(place, source.node, bound, missing_left, (left, right))
 
     def _split(
         self,
+        place: _Place,
         node: int,
         bound: float,
         missing_left: bool,
-        left: tuple[int | _Regions, _Reach],
-        right: tuple[int | _Regions, _Reach],
-        place: _Place,
+        children: tuple[_Child, _Child],
+        codes: tuple[int, ...] | None = None,
+        *,
+        zero_is_missing: bool = False,
     ) -> None:
         """Write a split of the model's node, and put its children on the list, so that the left child is next."""
         feature = int(self._tree.feature[node])
@@ -260,6 +241,8 @@ class _Builder:
         plain.feature.append(feature)
         plain.bound.append(bound)
         plain.missing_left.append(missing_left)
+        plain.zero_is_missing.append(zero_is_missing)
+        plain.categories.append(codes)
         # The children are not written yet; `_attach` fills in their numbers.
         plain.left.append(0)
         plain.right.append(0)
@@ -268,6 +251,7 @@ class _Builder:
         self._written.add(node)
         self._attach(number, place)
         # The list is read from its end, so the left child goes last.
+        left, right = children
         for on_left, (source, reach) in ((False, right), (True, left)):
             reaches = {**place.reaches, feature: reach}
             self._waiting.append(_Place(source, reaches, place.depth + 1, number, on_left))

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class LtrPlugin(Target):
         refuse_categories(trees, options.features, self._title)
         form = Form(single=True, missing_right=missing == _RIGHT, nested=True)
         plain = plain_trees(trees, options.features, form)
-        definition = [_Numbering(options.features, tree).written(tree.root, 0) for tree in plain]
+        definition = [_written(tree, options.features) for tree in plain]
         notes = []
         if missing == _ZERO:
             notes += zero_note(trees, self._title)
@@ -145,35 +146,32 @@ class LtrPlugin(Target):
         return self._rule_of_missing(self._version(options))
 
 
-class _Numbering:
-    """Writes one tree; nodes are numbered in the order in which they are written."""
+def _written(tree: PlainTree, feature_names: Sequence[str]) -> dict[str, Any]:
+    """Return the nodes of a tree, numbered in the order in which they are written."""
+    numbers = count()
 
-    def __init__(self, feature_names: Sequence[str], tree: PlainTree) -> None:
-        self._names = feature_names
-        self._tree = tree
-        self._next = 0
-
-    def written(self, node: int, depth: int) -> dict[str, Any]:
-        tree, number = self._tree, self._next
-        self._next += 1
+    def written(node: int, depth: int) -> dict[str, Any]:
+        number = next(numbers)
         if node < 0:
             return {"nodeid": number, "leaf": float(np.float32(tree.value[~node]))}
         # Children are numbered before the keys that name them are written.
-        left = self.written(tree.left[node], depth + 1)
-        right = self.written(tree.right[node], depth + 1)
+        left = written(tree.left[node], depth + 1)
+        right = written(tree.right[node], depth + 1)
         # The plug-in compares with >, so the condition is the next 32-bit number above the bound.
         condition = float(smallest_float32_above(tree.bound[node]))
         missing = left if tree.missing_left[node] else right
         return {
             "nodeid": number,
             "depth": depth,
-            "split": self._names[tree.feature[node]],
+            "split": feature_names[tree.feature[node]],
             "split_condition": min(condition, _INFINITY),
             "yes": left["nodeid"],
             "no": right["nodeid"],
             "missing": missing["nodeid"],
             "children": [left, right],
         }
+
+    return written(tree.root, 0)
 
 
 @np.errstate(over="ignore")
