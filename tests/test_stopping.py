@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rankwright as rw
-from rankwright.training.stopping import Watch
+from rankwright.training.stopping import Watch, describe_stopping
 
 TRAIN, VALID = rw.make_web_search(60, n_features=20, mean_length=15, seed=2).split(0.4)
 
@@ -115,6 +115,18 @@ def test_a_flat_curve_ends_after_the_patience():
         watch = Watch(rule, patience=7)
         ends = [watch.see(t, np.array([0.1]), 0.1) and watch.finished for t in range(1, 12)]
         assert ends == [t >= 8 for t in range(1, 12)]
+
+
+def test_the_other_rule_would_have_stopped_at_its_own_best_tree():
+    curve, errors = [0.5, 0.7, 0.6, 0.6, 0.8], [0.0] * 5
+    found = describe_stopping(curve, errors, 5, patience=2)
+    assert (found["best_iteration"], found["kept_by_best"]) == (5, 2)
+    patient = describe_stopping(curve, errors, 5, patience=3)
+    assert (patient["best_iteration"], patient["kept_by_best"]) == (5, 5)
+    lower = describe_stopping(
+        [-value for value in curve], errors, 5, patience=2, higher_is_better=False
+    )
+    assert (lower["best_iteration"], lower["kept_by_best"]) == (5, 2)
 
 
 def test_training_ends_long_before_all_trees():
