@@ -306,3 +306,27 @@ def test_overlap_is_used_without_a_warning():
         warnings.simplefilter("error")
         estimate = rw.estimate_propensities(log, "em", resamples=0)
     assert estimate([1]).tolist() == [1.0]
+
+
+def test_a_step_beyond_the_largest_numbers_is_shortened() -> None:
+    """Newton's first steps overflow on this table, where few groups decide about many positions."""
+    shows = np.array(
+        [
+            [0, 74, 27, 0, 0, 0, 9],
+            [14, 0, 24, 122, 34, 0, 0],
+            [5, 0, 3, 0, 29, 111, 4],
+            [0, 0, 18, 29, 9, 0, 0],
+            [0, 0, 8, 0, 39, 16, 91],
+            [0, 9, 0, 39, 0, 28, 43],
+            [0, 0, 0, 4, 6, 0, 0],
+        ],
+        dtype=float,
+    )
+    clicks = np.zeros(shows.shape)
+    clicks[[0, 1, 1, 1, 2, 3], [2, 0, 2, 4, 0, 4]] = 27, 9, 4, 2, 5, 9
+    clicks[[4, 4, 4, 4, 5, 5, 5, 6], [2, 4, 5, 6, 1, 3, 5, 3]] = 8, 32, 16, 34, 9, 39, 5, 4
+    curve = fit_curve(shows, clicks)
+    share = shows * np.exp(curve)
+    share /= share.sum(axis=1, keepdims=True)
+    # At the maximum a position has as many clicks as the model expects.
+    np.testing.assert_allclose(clicks.sum(axis=1) @ share, clicks.sum(axis=0), atol=1e-4)

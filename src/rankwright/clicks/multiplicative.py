@@ -48,9 +48,9 @@ def fit_curve(shows: Floats, clicks: Floats, start: Floats | None = None) -> Flo
         step = np.zeros_like(log_curve)
         step[1:] = np.linalg.solve(curvature[1:, 1:], gradient[1:])
         size = 1.0
-        # Halve a step that goes too far.
+        # Halve a step that goes too far, or so far that the value is not a number.
         reached = value(log_curve + step)
-        while reached < current - _TOLERANCE and size > _TOLERANCE:
+        while not reached >= current - _TOLERANCE and size > _TOLERANCE:
             size /= 2
             reached = value(log_curve + size * step)
         log_curve, current = log_curve + size * step, reached
