@@ -303,6 +303,24 @@ def test_a_plain_table_is_written_by_its_extension(tmp_path: Path, name: str) ->
 HEAD, ROWS = "qid,label,a,text\n", "".join(f"q{i // 5},{i % 3},{i},t\n" for i in range(20))
 
 
+@pytest.mark.parametrize(("version", "threads"), [("22.0.0", False), ("23.0.0", True)])
+def test_versions_of_arrow_that_never_end_after_an_invalid_file_read_without_threads(
+    version: str, threads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    options = pyarrow.csv.ReadOptions
+
+    def recorded(**given: Any) -> Any:
+        asked.append(given["use_threads"])
+        return options(**given)
+
+    monkeypatch.setattr(pyarrow, "__version__", version)
+    monkeypatch.setattr(pyarrow.csv, "ReadOptions", recorded)
+    (tmp_path / "a.csv").write_text("label,qid,a\n1,1,2\n0,1,3\n")
+    assert read_data(tmp_path / "a.csv").n_rows == 2
+    assert asked == [threads]
+
+
 @pytest.mark.parametrize("before", [0, 5000])  # rows, a few or more than one block of Arrow's
 @pytest.mark.parametrize("after", [0, 1, 5000])
 @pytest.mark.parametrize("field", ["a", "text"])

@@ -20,6 +20,8 @@ from rankwright.data.formats.tables import TableFormat, check_names_differ, colu
 from rankwright.support.files import PathLike, read_text, require_arrow
 
 _BLOCK = 1 << 20  # bytes; a row has to fit
+# In older versions of Arrow, threads may wait for each other forever after a file that is not valid.
+_FIRST_WITH_SAFE_THREADS = 23
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -121,8 +123,9 @@ def _read(path: PathLike, separator: str, convert: Callable[[Any], Any]) -> Any:
     import pyarrow.csv as pc
 
     content = _in_arrow_memory(read_text(path))
+    threads = int(pa.__version__.partition(".")[0]) >= _FIRST_WITH_SAFE_THREADS
     options = {
-        "read_options": pc.ReadOptions(block_size=_BLOCK),
+        "read_options": pc.ReadOptions(block_size=_BLOCK, use_threads=threads),
         "parse_options": pc.ParseOptions(delimiter=separator, newlines_in_values=True),
     }
     try:
