@@ -444,10 +444,10 @@ class Model:
         [30, 10, 20]
         """
         matrix = self._given(features, [base_score] if isinstance(base_score, str) else [])
-        query = Queries.of(matrix.shape[0], None, [matrix.shape[0]])
-        rows = self._prepared(
-            matrix, self.base_of(features, matrix, base_score), query, threads=threads
-        )
+        base, query = self.base_of(features, matrix, base_score), None
+        if self.linear is not None:
+            query = Queries.of(matrix.shape[0], None, [matrix.shape[0]])
+        rows = self._prepared(matrix, base, query, threads=threads)
         if self.recipe:
             matrix = self.recipe.extended(
                 matrix, self.columns.feature_names, np.array([0, matrix.shape[0]]), threads=threads
