@@ -4,13 +4,13 @@ import numpy as np
 
 import rankwright as rw
 
-data = rw.make_web_search(300, kind="short", n_features=20, seed=1)
-test = rw.make_web_search(200, first_query=300, kind="short", n_features=20, seed=1)
+data = rw.make_web_search(300, kind="short", n_features=20, random_state=1)
+test = rw.make_web_search(200, first_query=300, kind="short", n_features=20, random_state=1)
 
 # Simulated users look at position k with probability 1 / k in the lists of two old rankers, each a single column.
 # A real log comes from `rw.read_clicks`.
 old = [np.nan_to_num(data.X[:, column]) for column in (4, 6)]
-log = rw.simulate_clicks(data, old, impressions=40, seed=1)
+log = rw.simulate_clicks(data, old, impressions=40, random_state=1)
 clicks = log.to_data(by="session", examined_only=False)
 
 settings = {"objective": "lambdamart", "n_estimators": 60, "reg_lambda": 100, "verbose": 0}

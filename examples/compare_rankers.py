@@ -4,8 +4,8 @@ import numpy as np
 
 import rankwright as rw
 
-data = rw.make_web_search(300, kind="short", n_features=20, seed=1)
-train, test = data.split(0.4, seed=1)
+data = rw.make_web_search(300, kind="short", n_features=20, random_state=1)
+train, test = data.split(0.4, random_state=1)
 
 # Any scores can be evaluated: here a single column, as a search engine may sort by it today.
 today = np.nan_to_num(test.X[:, 4])

@@ -12,8 +12,8 @@ import numpy as np
 
 import rankwright as rw
 
-data = rw.make_web_search(100, kind="short", n_features=20, seed=1)
-train, test = data.split(0.25, seed=1)
+data = rw.make_web_search(100, kind="short", n_features=20, random_state=1)
+train, test = data.split(0.25, random_state=1)
 rw.Ranker(metric="ndcg@10", n_estimators=30, verbose=0).fit(train).save("model")
 
 # Write a file for OpenSearch's plugin, and check by the plugin's rules that it scores as the model does.

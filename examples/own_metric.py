@@ -44,8 +44,8 @@ class CentredErrors(Gradient):
         hess[rows] += 1
 
 
-data = rw.make_web_search(200, kind="short", n_features=20, seed=1)
-train, test = data.split(0.4, seed=1)
+data = rw.make_web_search(200, kind="short", n_features=20, random_state=1)
+train, test = data.split(0.4, random_state=1)
 for objective in ("lambdamart", "centred", "lambdamart + 0.1 centred(middle=1)"):
     ranker = rw.Ranker(objective, metric="carousel", n_estimators=60, verbose=0).fit(train)
     print(f"{objective:<36}{ranker.score(test):.3f}")

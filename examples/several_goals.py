@@ -4,10 +4,10 @@ import numpy as np
 
 import rankwright as rw
 
-data = rw.make_web_search(120, kind="short", n_features=20, seed=1)
+data = rw.make_web_search(120, kind="short", n_features=20, random_state=1)
 margin = np.clip(np.round(2 - data.X[:, 0]), 0, 4)
 both = rw.RankingData(data.X, {"relevance": data.y, "margin": margin}, qid=data.qid)
-train, test = both.split(0.4, seed=1)
+train, test = both.split(0.4, random_state=1)
 
 # Five trainings with different weights, evaluated on held-out folds.
 metrics = ["ndcg@10", "ndcg@10[margin]"]

@@ -31,7 +31,7 @@ _DECIDES = re.compile(
 
 
 def generated() -> tuple[RankingData, RankingData]:
-    train, valid = make_web_search(60, seed=5).split(0.3)
+    train, valid = make_web_search(60, random_state=5).split(0.3)
     return train, valid
 
 

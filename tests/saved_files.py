@@ -16,7 +16,7 @@ import pandas as pd
 from rankwright import Ranker, RankingData, make_web_search, train_run
 
 FOLDER = Path(__file__).parent / "fixtures" / "saved"
-TRAIN, VALID = make_web_search(16, n_features=20, mean_length=12, seed=1).split(0.3)
+TRAIN, VALID = make_web_search(16, n_features=20, mean_length=12, random_state=1).split(0.3)
 PROBE = {
     "bm25": [0.1, np.nan, -1.0, 2.0],
     "length": [3.0, 20.0, np.nan, 1.0],

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwright import Ranker, make_web_search
 
-_TRAIN, VALID = make_web_search(40, kind="short", n_features=25, seed=3).split(0.3)
+_TRAIN, VALID = make_web_search(40, kind="short", n_features=25, random_state=3).split(0.3)
 TRAIN = (
     _TRAIN.canonical()
 )  # as training sees the rows: tests that simulate a training have them in the same order

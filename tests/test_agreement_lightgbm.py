@@ -88,6 +88,6 @@ def test_quality_on_mq2008_after_100_trees():
 
 @pytest.mark.parametrize("truncation", [3, 13, 30])
 def test_first_tree_on_synthetic_data_has_the_same_splits(truncation):
-    train = make_web_search(60, seed=5)
+    train = make_web_search(60, random_state=5)
     ours, theirs = both(train, truncation, 1)
     assert same(splits(ours, 0), splits(theirs, 0))

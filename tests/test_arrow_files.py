@@ -38,7 +38,7 @@ def test_rows_in_blocks_are_the_rows_at_once(
 ) -> None:
     monkeypatch.setattr(contract, "LEAST_ROWS", 16)
     monkeypatch.setattr(contract, "BLOCK_BYTES", 1)
-    data = rw.RankingData(TABLE, "label", qid="qid", weights=1.0 + np.arange(ROWS) % 2)
+    data = rw.RankingData(TABLE, "label", qid="qid", sample_weight=1.0 + np.arange(ROWS) % 2)
     for number, queries in enumerate((range(20), range(20, data.n_queries))):
         rw.write_data(data.subset(queries), tmp_path / f"{number}.arrow")
     streamed = rw.stream_data(tmp_path)

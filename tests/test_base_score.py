@@ -253,7 +253,7 @@ def test_contributions_add_up_with_a_part_for_the_start() -> None:
 
 
 def test_calibration_sees_the_scores_of_base_and_trees() -> None:
-    data = rw.make_web_search(60, kind="short", n_features=20, seed=5)
+    data = rw.make_web_search(60, kind="short", n_features=20, random_state=5)
     data = data.with_fields({"production": scores_of(data)})
     train, rest = data.split(0.5)
     ranker = quick().fit(train, base_score="production").calibrate(rest)

@@ -192,7 +192,7 @@ def test_tuning_starts_from_the_column(folder: Path, call: Call, tmp_path: Path)
     done = call("tune", *files, *given, "--threads", 1, "--quiet", "--out", tmp_path / "best.toml")
     assert done.code == 0, done.err
     tuning = rw.tune(
-        START, valid=VALID_START, base_score="production", trials=1, trees=3, threads=1
+        START, valid=VALID_START, base_score="production", trials=1, n_estimators=3, n_jobs=1
     )
     ranker = rw.Ranker(**tuning.best, verbose=0).fit(START, base_score="production")
     assert ranker.score(VALID_START) == pytest.approx(tuning.best_trial.value)

@@ -75,7 +75,7 @@ def simulate(
     weighted: bool = False,
 ) -> Any:
     """Scores of the training rows, with every earlier tree shrunk in each iteration."""
-    gradient = bind(objective, TRAIN.y, qid=TRAIN.qid, metric="ndcg@10", seed=0)
+    gradient = bind(objective, TRAIN.y, qid=TRAIN.qid, metric="ndcg@10", random_state=0)
     scores = np.zeros(TRAIN.n_rows)
     for it in range(iterations):
         grad, hess = gradient(scores, it)
@@ -150,7 +150,7 @@ def test_the_learning_rate_is_steered_by_the_agreement_of_halves(
         "reg_lambda": RIDGE,
     }
     ranker = quick(objective="yetirank", n_estimators=8, **shared, **WHOLE).fit(TRAIN)
-    gradient = bind("yetirank", TRAIN.y, qid=TRAIN.qid, metric="ndcg@10", seed=0)
+    gradient = bind("yetirank", TRAIN.y, qid=TRAIN.qid, metric="ndcg@10", random_state=0)
     scores, rate, rates = np.zeros(TRAIN.n_rows), 0.03, []
     for it in range(8):
         leaf, _ = tree_of(*gradient(scores, it))
@@ -417,7 +417,11 @@ EXACT = [
 @pytest.mark.parametrize("changes", EXACT, ids=str)
 def test_the_last_metrics_are_those_of_the_final_model_exactly(changes: dict[str, Any]) -> None:
     weighted = RankingData(
-        VALID.X, VALID.y, qid=VALID.qid, weights=np.arange(1, VALID.n_queries + 1), reference=TRAIN
+        VALID.X,
+        VALID.y,
+        qid=VALID.qid,
+        sample_weight=np.arange(1, VALID.n_queries + 1),
+        reference=TRAIN,
     )
     ranker = quick(n_estimators=23, **changes).fit(TRAIN, eval_set=[VALID, weighted, TRAIN])
     for data, curves in zip((VALID, weighted, TRAIN), ranker.evals_result_.values(), strict=True):
@@ -425,7 +429,11 @@ def test_the_last_metrics_are_those_of_the_final_model_exactly(changes: dict[str
         name, curve = next(iter(curves.items()))
         assert curve[-1] == ranker.score(data)
         result = evaluate(
-            ranker.predict(data), data.y, qid=data.qid, metrics=list(curves), weights=data.weights
+            ranker.predict(data),
+            data.y,
+            qid=data.qid,
+            metrics=list(curves),
+            sample_weight=data.weights,
         )
         assert {key: one[-1] for key, one in curves.items()} == result.mean
         assert name == str(ranker.metrics_[0])

@@ -31,9 +31,9 @@ def fitted(method="isotonic", **options):
 
 @pytest.fixture(scope="module")
 def trained():
-    data = rw.make_web_search(240, kind="short", n_features=25, seed=4)
-    train, rest = data.split(0.6, seed=1)
-    held_out, test = rest.split(0.5, seed=2)
+    data = rw.make_web_search(240, kind="short", n_features=25, random_state=4)
+    train, rest = data.split(0.6, random_state=1)
+    held_out, test = rest.split(0.5, random_state=2)
     ranker = rw.Ranker(metric="ndcg@10", n_estimators=15, n_jobs=1, verbose=0).fit(train)
     return ranker, train, held_out, test
 
@@ -163,7 +163,7 @@ def test_calibrated_values_agree_with_labels_of_other_queries(trained):
 def test_cross_fitting_uses_scores_of_models_that_have_not_seen_the_query(trained):
     ranker, train, _, _ = trained
     parts = []
-    for others, part in train.kfold(4, seed=ranker.manifest_["seed"]):
+    for others, part in train.kfold(4, random_state=ranker.manifest_["seed"]):
         model = rw.Ranker(metric="ndcg@10", n_estimators=15, n_jobs=1, verbose=0).fit(others)
         parts.append((model.predict(part), part.y))
     scores, labels = (np.concatenate(columns) for columns in zip(*parts, strict=True))
@@ -175,7 +175,7 @@ def test_cross_fitting_uses_scores_of_models_that_have_not_seen_the_query(traine
 
 
 def test_cross_fitting_takes_the_trees_of_early_stopping():
-    train, valid = rw.make_web_search(120, kind="short", n_features=25, seed=1).split(0.3)
+    train, valid = rw.make_web_search(120, kind="short", n_features=25, random_state=1).split(0.3)
     ranker = rw.Ranker(
         n_estimators=60, early_stopping_rounds=2, learning_rate=0.3, n_jobs=1, verbose=0
     )
@@ -341,7 +341,9 @@ def test_a_manifest_is_read_as_it_was_written():
 
 def test_reliability_by_hand():
     """Bins {0.1, 0.2} and {0.6, 0.8}: |0.15 - 0.5| and |0.7 - 1|; the second query has twice the weight."""
-    curve = rw.reliability([0.1, 0.6, 0.2, 0.8], [0, 1, 1, 1], group=[2, 2], weights=[1, 2], bins=2)
+    curve = rw.reliability(
+        [0.1, 0.6, 0.2, 0.8], [0, 1, 1, 1], group=[2, 2], sample_weight=[1, 2], bins=2
+    )
     np.testing.assert_allclose(curve.predicted, [(0.1 + 2 * 0.2) / 3, (0.6 + 2 * 0.8) / 3])
     np.testing.assert_allclose(curve.observed, [2 / 3, 1])
     gaps = [2 / 3 - 0.5 / 3, 1 - 2.2 / 3]
@@ -406,6 +408,6 @@ def test_reliability_refuses_what_it_cannot_use():
     with pytest.raises(ValueError, match=r"values\[1\] is nan"):
         rw.reliability([0.5, math.nan], [1, 0], group=[2])
     with pytest.raises(ValueError, match="all weights are 0"):
-        rw.reliability([0.5], [1], group=[1], weights=[0])
+        rw.reliability([0.5], [1], group=[1], sample_weight=[0])
     with pytest.raises(ValueError, match="library must be"):
         rw.reliability([0.5], [1], group=[1]).to_dataframe("excel")

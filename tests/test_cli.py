@@ -86,7 +86,7 @@ def write_letor(path: Path, X: Any, y: Any, qid: Any) -> None:
 @pytest.fixture(scope="session")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     folder = tmp_path_factory.mktemp("cli")
-    rest, test = rw.make_web_search(40, kind="short", n_features=25, seed=3).split(0.3)
+    rest, test = rw.make_web_search(40, kind="short", n_features=25, random_state=3).split(0.3)
     for name, data in (("train", rest), ("test", test)):
         write_letor(folder / f"{name}.txt", *shuffled(data, 1))
     X, y, qid = shuffled(test, 1)

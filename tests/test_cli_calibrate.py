@@ -17,7 +17,7 @@ QUICK = ["--threads", "1", "--trees", "6", "--set", "min_child_samples=5"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("calibrate")
-    train, rest = rw.make_web_search(90, kind="short", n_features=25, seed=2).split(0.6)
+    train, rest = rw.make_web_search(90, kind="short", n_features=25, random_state=2).split(0.6)
     valid, test = rest.split(0.5)
     for name, data in (("train", train), ("valid", valid), ("test", test)):
         rw.write_letor(data, place / f"{name}.txt")

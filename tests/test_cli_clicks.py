@@ -17,7 +17,7 @@ from rankwright.data.documents import document_names
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data with and without names of documents, two models and a click log."""
     path = tmp_path_factory.mktemp("clicks")
-    data = rw.make_web_search(40, kind="short", n_features=20, seed=6)
+    data = rw.make_web_search(40, kind="short", n_features=20, random_state=6)
     urls = np.array([f"url{i}" for i in range(data.n_rows)], dtype=object)
     named = rw.RankingData(
         data.X, data.y, qid=data.qid, feature_names=data.feature_names, fields={"url": urls}

@@ -185,7 +185,7 @@ def test_metrics_declare_whether_their_normaliser_depends_on_labels():
 
 
 def test_relevance_is_learned_from_the_other_half_of_the_queries():
-    data = rw.make_web_search(60, kind="short", n_features=20, seed=4)
+    data = rw.make_web_search(60, kind="short", n_features=20, random_state=4)
     log = rw.simulate_clicks(data, data.X[:, 0], impressions=30, shown=5)
     full = rw.evaluate_clicks(log, data.y, 1 / np.arange(1, 6))
     found = values(full)
@@ -199,7 +199,7 @@ def test_relevance_is_learned_from_the_other_half_of_the_queries():
 
 
 def test_estimates_can_be_compared_query_by_query():
-    data = rw.make_web_search(40, kind="short", n_features=20, seed=4)
+    data = rw.make_web_search(40, kind="short", n_features=20, random_state=4)
     log = rw.simulate_clicks(data, None, impressions=30, shown=None)
     curve = rw.estimate_propensities(log, "swaps", limit=5, resamples=0)
     old, new = (
@@ -288,7 +288,9 @@ def test_each_half_of_the_logged_queries_teaches_the_other_one():
     }
     log = rw.read_clicks(rows, data)
     for seed in range(4):
-        result = rw.evaluate_clicks(log, np.arange(80.0), [1.0, 0.5], estimators="dr", seed=seed)
+        result = rw.evaluate_clicks(
+            log, np.arange(80.0), [1.0, 0.5], estimators="dr", random_state=seed
+        )
         assert result.query_ids.tolist() == [0, 1]
 
 

@@ -212,7 +212,7 @@ def test_what_needs_features_asks_for_them():
 
 @pytest.fixture(scope="module")
 def simulated():
-    data = rw.make_web_search(15, kind="short", n_features=20, seed=1)
+    data = rw.make_web_search(15, kind="short", n_features=20, random_state=1)
     data.fields["age"] = np.arange(data.n_rows)
     scores = data.X[:, 0], data.X[:, 1]
     return rw.simulate_clicks(data, list(scores), impressions=8, shown=6, exponent=0.5, noise=0.3)

@@ -109,8 +109,8 @@ def test_the_curve_maximises_the_likelihood():
     ("method", "options"), [("swaps", {"randomise": "swap"}), ("harvest", {"temperature": 1.0})]
 )
 def test_simulated_curves_are_found_within_their_intervals(method, options):
-    data = rw.make_web_search(150, kind="short", n_features=20, seed=2)
-    log = rw.simulate_clicks(data, data.y, impressions=100, shown=4, seed=1, **options)
+    data = rw.make_web_search(150, kind="short", n_features=20, random_state=2)
+    log = rw.simulate_clicks(data, data.y, impressions=100, shown=4, random_state=1, **options)
     curve = rw.estimate_propensities(log, method, resamples=40, confidence=0.999)
     true = 1 / np.arange(1, 5)
     assert np.all(curve.low <= true + 1e-9)
@@ -125,8 +125,10 @@ def test_simulated_curves_are_found_within_their_intervals(method, options):
 def test_intervals_have_the_spread_of_estimates_over_logs():
     values, widths = [], []
     for number in range(30):
-        data = rw.make_web_search(10, kind="short", n_features=20, seed=2, first_query=10 * number)
-        log = rw.simulate_clicks(data, None, impressions=30, shown=3, seed=number)
+        data = rw.make_web_search(
+            10, kind="short", n_features=20, random_state=2, first_query=10 * number
+        )
+        log = rw.simulate_clicks(data, None, impressions=30, shown=3, random_state=number)
         curve = rw.estimate_propensities(log, "swaps", resamples=20)
         values.append(np.log(curve.values[1:]))
         widths.append(np.log(curve.high[1:] / curve.low[1:]) / 2 / 1.96)
@@ -164,7 +166,7 @@ def test_regression_em_tells_relevance_by_features_from_bias():
 
 
 def test_em_has_intervals_too():
-    data = rw.make_web_search(40, kind="short", n_features=20, seed=2)
+    data = rw.make_web_search(40, kind="short", n_features=20, random_state=2)
     log = rw.simulate_clicks(data, data.X[:, 0], impressions=20, shown=4, temperature=5.0)
     curve = rw.estimate_propensities(log, "em", resamples=4)
     assert np.all(curve.low[1:] < curve.values[1:])
@@ -173,7 +175,7 @@ def test_em_has_intervals_too():
 
 
 def test_positions_past_the_limit_share_a_propensity():
-    data = rw.make_web_search(80, kind="short", n_features=20, seed=2)
+    data = rw.make_web_search(80, kind="short", n_features=20, random_state=2)
     log = rw.simulate_clicks(data, None, impressions=100, shown=6)
     curve = rw.estimate_propensities(log, "swaps", limit=3, resamples=0)
     assert len(curve.values) == 3
@@ -300,7 +302,7 @@ def test_estimated_propensities_above_1_become_probabilities():
 
 
 def test_overlap_is_used_without_a_warning():
-    data = rw.make_web_search(30, kind="short", n_features=20, seed=2)
+    data = rw.make_web_search(30, kind="short", n_features=20, random_state=2)
     log = rw.simulate_clicks(data, data.X[:, 0], impressions=20, shown=3, temperature=5.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

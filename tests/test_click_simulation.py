@@ -74,7 +74,7 @@ def test_no_trust_and_full_persistence_are_the_simpler_models():
 
 @pytest.fixture(scope="module")
 def data():
-    return rw.make_web_search(12, kind="short", n_features=20, seed=5)
+    return rw.make_web_search(12, kind="short", n_features=20, random_state=5)
 
 
 def rows_of(log):
@@ -102,20 +102,25 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS)
 def test_impressions_and_queries_do_not_change_each_other(data, options):
     scores = data.X[:, 0]
-    log = rw.simulate_clicks(data, scores, impressions=9, seed=3, **options)
-    fewer = rw.simulate_clicks(data, scores, impressions=4, seed=3, **options)
+    log = rw.simulate_clicks(data, scores, impressions=9, random_state=3, **options)
+    fewer = rw.simulate_clicks(data, scores, impressions=4, random_state=3, **options)
     assert rows_of(fewer) == [row for row in rows_of(log) if row[1] < 4]
     last = data.subset([11])
     of_last = rw.simulate_clicks(
-        last, scores[-last.n_rows :], impressions=9, seed=3, max_label=data.y.max(), **options
+        last,
+        scores[-last.n_rows :],
+        impressions=9,
+        random_state=3,
+        max_label=data.y.max(),
+        **options,
     )
     first_row = data.boundaries[11]
     assert [(*row[:3], row[3] + first_row, row[4]) for row in rows_of(of_last)] == [
         row for row in rows_of(log) if row[0] == 12
     ]
-    assert rows_of(rw.simulate_clicks(data, scores, impressions=9, seed=4, **options)) != rows_of(
-        log
-    )
+    assert rows_of(
+        rw.simulate_clicks(data, scores, impressions=9, random_state=4, **options)
+    ) != rows_of(log)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

@@ -24,7 +24,7 @@ from rankwright.data.columns import Columns
 
 pytest.importorskip("distributed")
 
-DATA, VALID = make_web_search(40, kind="short", n_features=20, seed=3).split(0.3)
+DATA, VALID = make_web_search(40, kind="short", n_features=20, random_state=3).split(0.3)
 COMMON: dict[str, Any] = {
     "engine": "xgboost",
     "n_estimators": 6,

@@ -407,7 +407,7 @@ def test_evaluations_that_do_not_match(other, message):
         ({"confidence": 95}, "confidence must be between 0 and 1; got 95"),
         ({"permutations": 0}, "permutations must be a whole number from 1; got 0"),
         ({"resamples": 1.5}, "resamples must be a whole number from 1; got 1.5"),
-        ({"seed": -1}, "seed must be a whole number from 0; got -1"),
+        ({"random_state": -1}, "random_state must be a whole number from 0; got -1"),
         ({"names": ["a"]}, "names must be 2 different names"),
         ({"names": ["a", "a"]}, "names must be 2 different names"),
         ({"names": "ab"}, "names must be 2 different names"),

@@ -136,7 +136,7 @@ def test_the_time_left_does_not_count_it() -> None:
 
 
 def test_phases_of_a_run_add_up_to_its_time(tmp_path: Path) -> None:
-    data = rw.make_web_search(60, seed=1)
+    data = rw.make_web_search(60, random_state=1)
     start = time.perf_counter()
     run = rw.train_run(
         tmp_path / "run", data, data, parameters={"n_estimators": 60, "n_jobs": 1}, verbose=0

@@ -56,7 +56,7 @@ def sample(n_queries: int = 12, seed: int = 0, **options: Any) -> RankingData:
     X[rng.random(X.shape) < 0.1] = np.nan
     X[:, 2] = rng.integers(0, 4, len(qid))
     options = {
-        "weights": rng.random(len(qid)),
+        "sample_weight": rng.random(len(qid)),
         "feature_names": ["bm25", "age", "kind"],
         "categorical": [2],
     } | options
@@ -101,7 +101,7 @@ def test_every_container_gives_the_same_data(name: str) -> None:
 
 
 def test_attributes_are_in_grouped_order() -> None:
-    data = RankingData(FEATURES, LABELS, qid=QID, weights=[1, 2, 3, 4, 5])
+    data = RankingData(FEATURES, LABELS, qid=QID, sample_weight=[1, 2, 3, 4, 5])
     assert data.X.tobytes() == FEATURES[ORDER].tobytes()
     assert data.y.tolist() == [0, 0, 1, 2.5, 3]
     assert data.y.dtype == np.float64
@@ -198,7 +198,7 @@ def test_position_counts_and_not_the_index_of_pandas() -> None:
         pd.DataFrame({"x": [1.0, 2.0, 3.0]}),
         pd.Series([0, 1, 2], index=shuffled),
         qid=pd.Series([7, 7, 5], index=shuffled),
-        weights=pd.Series([0.1, 0.2, 0.3], index=shuffled),
+        sample_weight=pd.Series([0.1, 0.2, 0.3], index=shuffled),
     )
     assert data.ungroup(data.y).tolist() == [0, 1, 2]
     assert data.qid.tolist() == [5, 7, 7]
@@ -236,7 +236,7 @@ def test_grouped_rows_are_not_copied() -> None:
 
 
 def test_group_numbers_the_queries_and_may_agree_with_qid() -> None:
-    data = RankingData(FEATURES, LABELS, group=[2, 3], weights=[10, 20])
+    data = RankingData(FEATURES, LABELS, group=[2, 3], sample_weight=[10, 20])
     assert data.qid.tolist() == [0, 0, 1, 1, 1]
     assert data.weights is not None
     assert data.weights.tolist() == [10, 10, 20, 20, 20]
@@ -389,15 +389,15 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "group and qid disagree near row 2",
     ),
     "short weights": (
-        lambda: RankingData(X3, [0, 1, 2], qid=[1, 1, 2], weights=[1]),
+        lambda: RankingData(X3, [0, 1, 2], qid=[1, 1, 2], sample_weight=[1]),
         r"weights have shape \(1,\)",
     ),
     "bad weights": (
-        lambda: RankingData(X3, [0, 1, 2], group=[3], weights=[1, -1, 1]),
+        lambda: RankingData(X3, [0, 1, 2], group=[3], sample_weight=[1, -1, 1]),
         r"weights\[1\] is -1.0",
     ),
     "weights by name": (
-        lambda: RankingData(FRAME, [0, 1, 2], qid="q", weights="z"),
+        lambda: RankingData(FRAME, [0, 1, 2], qid="q", sample_weight="z"),
         "weights must be numbers",
     ),
     "infinite label": (
@@ -730,16 +730,16 @@ def test_subset_by_number_and_mask() -> None:
 
 def test_split_is_disjoint_complete_and_the_same_for_a_seed() -> None:
     data = sample()
-    rest, part = data.split(0.25, seed=3)
+    rest, part = data.split(0.25, random_state=3)
     assert (rest.n_queries, part.n_queries) == (9, 3)
     assert sorted(rows_of(rest) + rows_of(part)) == sorted(rows_of(data))
     assert not set(rest.query_ids) & set(part.query_ids)
-    same(part, data.split(0.25, seed=3)[1])
-    assert part.query_ids.tolist() != data.split(0.25, seed=4)[1].query_ids.tolist()
+    same(part, data.split(0.25, random_state=3)[1])
+    assert part.query_ids.tolist() != data.split(0.25, random_state=4)[1].query_ids.tolist()
 
 
 def test_split_does_not_depend_on_the_order_of_the_rows() -> None:
-    data = sample(weights=None)
+    data = sample(sample_weight=None)
     backwards = RankingData(
         data.X[::-1],
         data.y[::-1],
@@ -752,15 +752,15 @@ def test_split_does_not_depend_on_the_order_of_the_rows() -> None:
 
 def test_kfold_tests_each_query_once() -> None:
     data = sample()
-    folds = list(data.kfold(5, seed=1))
+    folds = list(data.kfold(5, random_state=1))
     assert [test.n_queries for _, test in folds] == [3, 3, 2, 2, 2]
     assert sorted(q for _, test in folds for q in test.query_ids) == data.query_ids.tolist()
     for train, test in folds:
         assert sorted(rows_of(train) + rows_of(test)) == sorted(rows_of(data))
         assert not set(train.query_ids) & set(test.query_ids)
-    again = [test.query_ids.tolist() for _, test in data.kfold(5, seed=1)]
+    again = [test.query_ids.tolist() for _, test in data.kfold(5, random_state=1)]
     assert again == [test.query_ids.tolist() for _, test in folds]
-    assert again != [test.query_ids.tolist() for _, test in data.kfold(5, seed=2)]
+    assert again != [test.query_ids.tolist() for _, test in data.kfold(5, random_state=2)]
 
 
 def test_concatenate_puts_the_parts_together_again() -> None:
@@ -770,7 +770,7 @@ def test_concatenate_puts_the_parts_together_again() -> None:
 
 
 def test_concatenate_weights_sparse_and_dense() -> None:
-    a = RankingData(sp.csr_matrix([[1.0]]), [1], qid=["b"], weights=[5])
+    a = RankingData(sp.csr_matrix([[1.0]]), [1], qid=["b"], sample_weight=[5])
     b = RankingData([[2.0]], [0], qid=["a"])
     joined = RankingData.concatenate([a, b])
     assert sp.issparse(joined.X)
@@ -830,7 +830,7 @@ def test_parquet_round_trip_of_ids(name: str, tmp_path: Path) -> None:
     same(read_data(tmp_path / "data.parquet"), data)
 
 
-@pytest.mark.parametrize("options", [{}, {"weights": None}, {"categorical": None}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"sample_weight": None}, {"categorical": None}], ids=str)
 def test_parquet_round_trip_bit_by_bit(options: dict[str, Any], tmp_path: Path) -> None:
     data = sample(**options)
     data.X[0, 0], data.X[1, 0] = 5e-324, -0.0
@@ -892,7 +892,7 @@ def test_foreign_parquet_with_other_names(tmp_path: Path) -> None:
             [[1, 7], [np.nan, 8], [3, 9]],
             [0, 1, 2],
             qid=["b", "a", "b"],
-            weights=[0.1, 0.2, 0.3],
+            sample_weight=[0.1, 0.2, 0.3],
             feature_names=["x", "weight"],
         ),
     )
@@ -948,7 +948,7 @@ PARQUET_REFUSALS: dict[str, tuple[Callable[[], RankingData], str]] = {
         "a feature is named 'qid'",
     ),
     "weight": (
-        lambda: RankingData([[1.0]], [0], group=[1], feature_names=["weight"], weights=[1]),
+        lambda: RankingData([[1.0]], [0], group=[1], feature_names=["weight"], sample_weight=[1]),
         "a feature is named 'weight', which the file needs itself; rename the feature",
     ),
 }

@@ -162,7 +162,11 @@ def test_a_run_file_needs_labels_and_queries_alone(
     assert (code, "missing.trec" in error) == (1, True)
     colours = pd.Series(TEXTS, dtype="category")
     weighted = rw.RankingData(
-        FRAME[["a"]].assign(colour=colours), Y, qid=QID, weights=1.0 + QID, fields={"docid": IDS}
+        FRAME[["a"]].assign(colour=colours),
+        Y,
+        qid=QID,
+        sample_weight=1.0 + QID,
+        fields={"docid": IDS},
     )
     rw.write_data(weighted, tmp_path / "weighted.parquet")
     read = [

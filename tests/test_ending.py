@@ -11,7 +11,7 @@ import pytest
 import rankwright as rw
 from rankwright.training.ending import ending_line
 
-TRAIN, REST = rw.make_web_search(60, n_features=20, mean_length=15, seed=2).split(0.4)
+TRAIN, REST = rw.make_web_search(60, n_features=20, mean_length=15, random_state=2).split(0.4)
 VALID, TEST = REST.split(0.5)
 
 

@@ -285,7 +285,7 @@ def test_a_training_resumes_exactly(tmp_path: Path, options: dict[str, Any]) -> 
 
 
 def test_threads_and_the_order_of_rows_change_nothing() -> None:
-    data = rw.make_web_search(30, seed=2)  # large enough for two threads
+    data = rw.make_web_search(30, random_state=2)  # large enough for two threads
     order = np.random.default_rng(0).permutation(data.n_rows)
     shuffled = RankingData(data.X[order], data.y[order], qid=data.qid[order])
     dumps = {

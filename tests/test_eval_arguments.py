@@ -11,7 +11,7 @@ import pytest
 import rankwright as rw
 from rankwright.metrics import ERR, MRR, NDCG
 
-DATA = rw.make_web_search(50, n_features=20, mean_length=12, seed=4)
+DATA = rw.make_web_search(50, n_features=20, mean_length=12, random_state=4)
 TRAIN, REST = DATA.split(0.4)
 FIRST, SECOND = REST.split(0.5)
 

@@ -73,7 +73,7 @@ def test_per_query_follows_query_ids_for_rows_in_any_order(ties):
         metrics=TEXTS,
         ties=ties,
         empty="zero",
-        threads=1,
+        n_jobs=1,
     )
     assert result.query_ids.tolist() == sorted(set(qid.tolist()))
     for number, q in enumerate(result.query_ids):
@@ -150,7 +150,7 @@ def test_threads_do_not_matter(ties):
     scores, labels, qid = tied_data(n_queries=400, longest=600)
     assert len(qid) > 100_000  # enough rows for several threads
     results = [
-        evaluate(scores, labels, qid=qid, metrics=["ndcg", "map@20"], ties=ties, threads=threads)
+        evaluate(scores, labels, qid=qid, metrics=["ndcg", "map@20"], ties=ties, n_jobs=threads)
         for threads in (1, 2, 7, None)
     ]
     for result in results[1:]:
@@ -237,7 +237,7 @@ def test_nothing_relevant_at_all_has_no_mean_and_says_so():
     ],
 )
 def test_weights_per_query_or_per_row(weights, empty, mean):
-    result = evaluate(**THREE, weights=weights, empty=empty)
+    result = evaluate(**THREE, sample_weight=weights, empty=empty)
     assert result.mean["mrr"] == pytest.approx(mean, rel=1e-15)
     assert result.weights.tolist() == weights[:: len(weights) // 3]
     np.testing.assert_array_equal(result.per_query["mrr"][1:], [1, 1 / 2])
@@ -245,7 +245,7 @@ def test_weights_per_query_or_per_row(weights, empty, mean):
 
 def test_weights_per_query_come_in_order_of_first_appearance():
     result = evaluate(
-        [2, 1, 1, 2], [1, 1, 0, 0], qid=["z", "a", "z", "a"], weights=[3, 1], metrics="mrr"
+        [2, 1, 1, 2], [1, 1, 0, 0], qid=["z", "a", "z", "a"], sample_weight=[3, 1], metrics="mrr"
     )
     assert result.query_ids.tolist() == ["a", "z"]
     assert result.weights.tolist() == [1, 3]
@@ -312,14 +312,20 @@ def test_it_prints_and_pickles():
         ({"metrics": []}, "no metric to evaluate: name at least one"),
         ({"metrics": ["mrr", "mpa"]}, r"did you mean 'map'\?"),
         (
-            {"weights": [1, 2]},
+            {"sample_weight": [1, 2]},
             r"weights have shape \(2,\); expected one per row \(6\) or one per query \(3\)",
         ),
-        ({"weights": [1, 2, -1]}, r"weights\[2\] is -1.0; weights must be finite and non-negative"),
-        ({"weights": [1, np.nan, 1]}, r"weights\[1\] is nan"),
-        ({"weights": [1, 1, 2, 3, 1, 1]}, r"weights differ within a query \(row 3, query b\)"),
-        ({"weights": [1, 0, 0]}, "mrr: every query with a value has weight 0"),
-        ({"threads": 0}, "threads must be a whole number from 1 to 1024; got 0"),
+        (
+            {"sample_weight": [1, 2, -1]},
+            r"weights\[2\] is -1.0; weights must be finite and non-negative",
+        ),
+        ({"sample_weight": [1, np.nan, 1]}, r"weights\[1\] is nan"),
+        (
+            {"sample_weight": [1, 1, 2, 3, 1, 1]},
+            r"weights differ within a query \(row 3, query b\)",
+        ),
+        ({"sample_weight": [1, 0, 0]}, "mrr: every query with a value has weight 0"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number from 1 to 1024; got 0"),
     ],
 )
 def test_what_is_refused_and_how(change, message):
@@ -351,7 +357,7 @@ def test_a_long_block_of_ties(text):
     copies = np.tile(scores, (draws, 1))
     copies[:, 1:-1] = rng.random((draws, 3000))
     sampled = evaluate(
-        copies.ravel(), np.tile(labels, draws), group=[3002] * draws, metrics=text, threads=1
+        copies.ravel(), np.tile(labels, draws), group=[3002] * draws, metrics=text, n_jobs=1
     ).per_query[text]
     assert abs(sampled.mean() - expected) < 4.5 * sampled.std() / np.sqrt(draws)
 

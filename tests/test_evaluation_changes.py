@@ -44,7 +44,7 @@ def test_weights_of_queries_count_in_the_gap(ranker):
     """Weights 1 and 0: the same as leaving the queries out."""
     in_half = np.arange(VALID.n_queries) % 2
     weighted = rw.RankingData(
-        VALID.X, VALID.y, qid=VALID.qid, weights=in_half, feature_names=VALID.feature_names
+        VALID.X, VALID.y, qid=VALID.qid, sample_weight=in_half, feature_names=VALID.feature_names
     )
     half = VALID.subset(np.flatnonzero(in_half))
     a, b = (
@@ -93,7 +93,7 @@ def test_queries_of_weight_zero_do_not_change():
     labels, qid = np.tile([1, 0], 3), np.repeat([1, 2, 3], 2)
     weights = [1.0, 0.0, 2.0]
     a, b = (
-        rw.evaluate(z, labels, qid=qid, metrics=["mrr"], weights=weights)
+        rw.evaluate(z, labels, qid=qid, metrics=["mrr"], sample_weight=weights)
         for z in (np.tile([0, 1], 3), labels)
     )
     changes = query_changes(a, b)

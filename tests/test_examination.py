@@ -22,7 +22,7 @@ def column(codes: Any, levels: Any, name: str = "position") -> BiasColumn:
 def data_of(features: Any, labels: Any, weights: Any = None) -> rw.RankingData:
     X = np.asarray(features, dtype=float)
     X = X[:, None] if X.ndim == 1 else X
-    return rw.RankingData(X, labels, qid=np.zeros(len(X), dtype=int), weights=weights)
+    return rw.RankingData(X, labels, qid=np.zeros(len(X), dtype=int), sample_weight=weights)
 
 
 def no_scores() -> Any:
@@ -137,7 +137,7 @@ def test_standard_errors_are_those_of_resampled_groups() -> None:
 def clicks_of(
     n_queries: int = 250, exponent: float = 1.0, impressions: int = 30, **options: Any
 ) -> rw.RankingData:
-    data = rw.make_web_search(n_queries, kind="short", n_features=20, seed=5)
+    data = rw.make_web_search(n_queries, kind="short", n_features=20, random_state=5)
     teacher = -ranks_within_queries(np.nan_to_num(data.X[:, 7]).astype(float), data.queries) / 2
     log = rw.simulate_clicks(
         data,
@@ -146,7 +146,7 @@ def clicks_of(
         noise=0.1,
         impressions=impressions,
         temperature=1.0,
-        seed=5,
+        random_state=5,
     )
     return log.to_data(examined_only=False, **options)
 

@@ -13,7 +13,7 @@ from rankwright.explanation import explain_pair, settle
 
 @pytest.fixture(scope="module")
 def trained():
-    data = rw.make_web_search(60, kind="short", n_features=25, seed=3)
+    data = rw.make_web_search(60, kind="short", n_features=25, random_state=3)
     return rw.Ranker(
         metric="ndcg@5", n_estimators=12, min_child_samples=5, n_jobs=1, verbose=0
     ).fit(data), data
@@ -156,7 +156,7 @@ def loss_by_hand(ranker, data, column, seed, repeats):
 
 def test_a_loss_is_that_of_shuffling_within_queries(trained):
     ranker, data = trained
-    result = ranker.permutation_importance(data, repeats=2, seed=7)
+    result = ranker.permutation_importance(data, repeats=2, random_state=7)
     assert (result.metric, result.repeats) == ("ndcg@5", 2)
     assert result.value == pytest.approx(ranker.score(data))
     used = ranker.forest_.importances("split") > 0
@@ -198,7 +198,7 @@ def test_shuffles_do_not_depend_on_rows_threads_or_other_columns(trained):
     )
     np.testing.assert_array_equal(sparse.losses, whole.losses[:2])
     assert (
-        ranker.permutation_importance(data, repeats=1, seed=1, columns=chosen).losses[0]
+        ranker.permutation_importance(data, repeats=1, random_state=1, columns=chosen).losses[0]
         != whole.losses[0]
     )
 
@@ -278,7 +278,7 @@ def test_charts_have_the_numbers(trained):
 
 @pytest.mark.parametrize("engine", ["lightgbm", "xgboost"])
 def test_shap_values_and_the_engines_own_model(engine):
-    data = rw.make_web_search(30, kind="short", n_features=20, seed=2)
+    data = rw.make_web_search(30, kind="short", n_features=20, random_state=2)
     train, valid = data.split(0.4)
     ranker = rw.Ranker(
         engine=engine, metric=["ndcg@5", "map"], n_estimators=6, early_stopping_rounds=3, verbose=0

@@ -505,7 +505,7 @@ def test_train_says_where_validation_was_best(
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_an_evaluation_as_a_data_frame(library: Any) -> None:
     result = rw.evaluate(
-        [2, 1, 3], [0, 1, 1], qid=["b", "b", "a"], metrics="mrr p@1", weights=[3, 1]
+        [2, 1, 3], [0, 1, 1], qid=["b", "b", "a"], metrics="mrr p@1", sample_weight=[3, 1]
     )
     frame = result.to_dataframe(library)
     assert type(frame).__module__.split(".")[0] == library
@@ -691,7 +691,7 @@ def test_html_of_an_evaluation() -> None:
 
 
 def test_html_of_a_tuning() -> None:
-    tuning = rw.tune(RankingData(X, Y, qid=QID), trials=2, trees=2, folds=2, threads=1)
+    tuning = rw.tune(RankingData(X, Y, qid=QID), trials=2, n_estimators=2, folds=2, n_jobs=1)
     page = tuning._repr_html_()
     assert page.count("<tr>") == 1 + len(tuning.ranked())
     assert f"<td>{tuning.best_trial.value:.4f}</td>" in page

@@ -13,7 +13,7 @@ import pytest
 import rankwright as rw
 from rankwright.objectives import FunctionObjective
 
-TRAIN, VALID = rw.make_web_search(90, kind="short", n_features=20, seed=2).split(0.3)
+TRAIN, VALID = rw.make_web_search(90, kind="short", n_features=20, random_state=2).split(0.3)
 
 
 def quick(**parameters: Any) -> rw.Ranker:
@@ -74,7 +74,7 @@ def test_the_function_is_called_once_for_all_rows() -> None:
         labels[:] = scores[:] = 7  # the arguments are copies
         return np.ones(len(labels)), np.ones(len(labels))
 
-    bound = rw.bind(counted, TRAIN.y, qid=TRAIN.qid, threads=2)
+    bound = rw.bind(counted, TRAIN.y, qid=TRAIN.qid, n_jobs=2)
     for _ in range(3):
         assert np.all(bound(np.zeros(TRAIN.n_rows))[0] == 1)
     n = TRAIN.n_rows
@@ -89,7 +89,7 @@ def test_sums_and_weights() -> None:
     for mine, other in zip(got, expected, strict=True):
         np.testing.assert_allclose(mine, 1.5 * other, rtol=1e-9, atol=1e-12)
     weights = TRAIN.y + 1
-    got = rw.gradients(centred, scores, TRAIN.y, qid=TRAIN.qid, weights=weights)
+    got = rw.gradients(centred, scores, TRAIN.y, qid=TRAIN.qid, sample_weight=weights)
     np.testing.assert_allclose(got[0], expected[0] * weights, rtol=1e-9, atol=1e-12)
 
 
@@ -108,7 +108,7 @@ def test_a_saved_model_predicts_without_the_function(tmp_path: Path) -> None:
             train(TRAIN)
     longer = quick(objective=centred, n_estimators=12).fit(TRAIN)
     further = loaded.set_params(objective=centred).fit(TRAIN, init_model=loaded)
-    assert further.best_iteration_ == longer.best_iteration_ == 12
+    assert further.model_.n_trees == longer.model_.n_trees == 12
 
 
 @pytest.mark.parametrize(

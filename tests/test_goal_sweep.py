@@ -53,7 +53,7 @@ def test_the_front_of_planted_goals_is_monotone_and_dominates_either_label_and_t
 
 def test_points_are_trainings_for_the_weighted_sum() -> None:
     sweep = sweep_goals(
-        TWO, GOALS, METRICS, valid=TWO_VALID, steps=2, parameters=PARAMETERS, threads=1
+        TWO, GOALS, METRICS, valid=TWO_VALID, steps=2, parameters=PARAMETERS, n_jobs=1
     )
     texts = [
         "lambdamart",
@@ -185,8 +185,8 @@ def test_refusals_of_constraints(text: Any, message: str) -> None:
 SEARCH: dict[str, Any] = {
     "objective": "ranknet + ranknet(label=margin)",
     "valid": TWO_VALID,
-    "trees": 8,
-    "threads": 1,
+    "n_estimators": 8,
+    "n_jobs": 1,
     "space": {
         "leaf_values": "diagonal",
         "num_leaves": 8,

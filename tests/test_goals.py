@@ -107,7 +107,7 @@ def test_text_and_value_of_a_label() -> None:
 def test_a_drawn_label_is_one_of_them_in_each_query(text: str) -> None:
     options = "" if "(" not in text else text[text.index("(") + 1 : -1] + ", "
     name = text.partition("(")[0]
-    drawn = bind(f"{name}({options}label=relevance | margin)", BOTH, group=SIZES, seed=2)
+    drawn = bind(f"{name}({options}label=relevance | margin)", BOTH, group=SIZES, random_state=2)
     each = [bind(text, BOTH[label], group=SIZES)(SCORES) for label in BOTH]
     queries = np.repeat(np.arange(len(SIZES)), SIZES)
     chosen = []
@@ -125,16 +125,17 @@ def test_a_drawn_label_is_one_of_them_in_each_query(text: str) -> None:
 def test_a_drawn_label_depends_on_seed_iteration_and_query_id_alone() -> None:
     text, qid = "queryrmse(label=relevance | margin)", np.repeat([7, 3, 11, 5, 2], SIZES)
     order = np.random.default_rng(0).permutation(ROWS)
-    first = bind(text, BOTH, qid=qid, threads=1)(SCORES, 4)[0]
+    first = bind(text, BOTH, qid=qid, n_jobs=1)(SCORES, 4)[0]
     moved = {name: values[order] for name, values in BOTH.items()}
     np.testing.assert_allclose(
-        bind(text, moved, qid=qid[order], threads=2)(SCORES[order], 4)[0], first[order]
+        bind(text, moved, qid=qid[order], n_jobs=2)(SCORES[order], 4)[0], first[order]
     )
     part = np.isin(qid, [3, 5])
     some = {name: values[part] for name, values in BOTH.items()}
     np.testing.assert_allclose(bind(text, some, qid=qid[part])(SCORES[part], 4)[0], first[part])
     assert any(
-        (bind(text, BOTH, qid=qid, seed=seed)(SCORES, 4)[0] != first).any() for seed in range(1, 6)
+        (bind(text, BOTH, qid=qid, random_state=seed)(SCORES, 4)[0] != first).any()
+        for seed in range(1, 6)
     )
 
 

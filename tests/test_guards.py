@@ -26,7 +26,7 @@ def quick(**parameters: Any) -> rw.Ranker:
 
 @pytest.fixture(scope="module")
 def data() -> rw.RankingData:
-    return rw.make_web_search(80, kind="short", n_features=20, seed=3)
+    return rw.make_web_search(80, kind="short", n_features=20, random_state=3)
 
 
 @contextmanager
@@ -51,7 +51,9 @@ def test_innocent_data_train_without_a_warning(data: rw.RankingData) -> None:
         quick(learning_rate=1.0).fit(frame, train.y, qid=train.qid).predict(frame)
         rw.evaluate(ranker.predict(valid), valid.y, qid=valid.qid, metrics="map ndcg mrr")
         # Two sets that number their queries in the same way.
-        quick().fit(data, eval_set=[rw.make_web_search(60, kind="short", n_features=20, seed=9)])
+        quick().fit(
+            data, eval_set=[rw.make_web_search(60, kind="short", n_features=20, random_state=9)]
+        )
         # Curves of the training data.
         quick().fit(train, eval_set=[valid, train])
 

@@ -64,7 +64,7 @@ def test_either_ranker_starts_half_of_the_time(method):
     )
     again = [rw.interleave(a, b, method=method, key=("q", i)) for i in range(1000)]
     assert lists == again
-    other = [rw.interleave(a, b, method=method, key=("q", i), seed=1) for i in range(1000)]
+    other = [rw.interleave(a, b, method=method, key=("q", i), random_state=1) for i in range(1000)]
     assert lists != other
 
 
@@ -137,7 +137,7 @@ def test_a_document_that_a_ranking_lacks_does_not_count_for_it():
 
 
 def test_simulated_lists_carry_what_credits_them():
-    data = rw.make_web_search(10, kind="short", n_features=20, seed=1)
+    data = rw.make_web_search(10, kind="short", n_features=20, random_state=1)
     a, b = data.X[:, 0].astype(float), data.y + 0.01 * np.arange(data.n_rows)
     for method in ("team-draft", "balanced"):
         log = rw.simulate_interleaving(data, a, b, method=method, impressions=3, shown=4)
@@ -154,7 +154,7 @@ def test_simulated_lists_carry_what_credits_them():
 
 @pytest.mark.parametrize("method", ["team-draft", "balanced"])
 def test_the_better_ranker_is_preferred_and_sides_are_symmetric(method):
-    data = rw.make_web_search(60, kind="short", n_features=20, seed=1)
+    data = rw.make_web_search(60, kind="short", n_features=20, random_state=1)
     noise = np.random.default_rng(0).normal(size=data.n_rows)
     better = rw.compare_interleaved(
         rw.simulate_interleaving(data, noise, data.y, method=method), method=method
@@ -170,12 +170,12 @@ def test_the_better_ranker_is_preferred_and_sides_are_symmetric(method):
 
 
 def test_a_ranker_against_itself_gives_false_alarms_at_the_level():
-    data = rw.make_web_search(12, kind="short", n_features=20, seed=1)
+    data = rw.make_web_search(12, kind="short", n_features=20, random_state=1)
     scores, tests = data.X[:, 0], 150
     p = [
         rw.compare_interleaved(
             rw.simulate_interleaving(
-                data, scores, scores, impressions=5, shown=5, noise=0.5, seed=seed
+                data, scores, scores, impressions=5, shown=5, noise=0.5, random_state=seed
             ),
             permutations=400,
             resamples=1,

@@ -131,7 +131,7 @@ SCORES, LABELS = problem()
 
 def run(name, metric, scores=SCORES, labels=LABELS, iteration=3, **options):
     options = options if "qid" in options or "group" in options else {"qid": QID, **options}
-    return bind(name, labels, metric=metric, seed=5, **options)(scores, iteration)
+    return bind(name, labels, metric=metric, random_state=5, **options)(scores, iteration)
 
 
 def calls_of(gradient):
@@ -149,7 +149,7 @@ def test_gradients_and_curvatures_share_no_memory(name, grouped):
     """Neither with one another, nor with an earlier result that is still held, nor with the scores."""
     qid = QID if grouped else np.random.default_rng(1).permutation(QID)
     metric = metrics_for(name)[0]
-    gradient = bind(name, LABELS, metric=metric, seed=5, qid=qid)
+    gradient = bind(name, LABELS, metric=metric, random_state=5, qid=qid)
     held = [SCORES, *(array for result in calls_of(gradient) for array in result)]
     before = [array.copy() for array in held]
     gradient(-SCORES, 3)
@@ -161,7 +161,7 @@ def test_gradients_and_curvatures_share_no_memory(name, grouped):
 @pytest.mark.parametrize("name", TEXTS)
 def test_gradients_are_the_same_in_memory_that_is_given(name):
     """What an earlier iteration left there does not matter, and the two arrays are not mixed up."""
-    gradient = bind(name, LABELS, metric=metrics_for(name)[0], seed=5, qid=QID)
+    gradient = bind(name, LABELS, metric=metrics_for(name)[0], random_state=5, qid=QID)
     memory = np.full(ROWS, np.nan), np.full(ROWS, 7.0)
     for iteration in (0, 1):
         point = gradient.at(SCORES, iteration, out=memory)
@@ -365,10 +365,11 @@ def test_metrics_that_no_document_earns_anything_of(name, metric):
 @pytest.mark.parametrize("name", TEXTS)
 def test_seeds_and_iterations_are_reproducible(name):
     """The same call gives the same bits; another seed differs exactly where another iteration does."""
-    call = bind(name, LABELS, qid=QID, metric="ndcg@3", seed=5)
+    call = bind(name, LABELS, qid=QID, metric="ndcg@3", random_state=5)
     assert_equal(call(SCORES, 3), run(name, "ndcg@3"))
     others = [
-        bind(name, LABELS, qid=QID, metric="ndcg@3", seed=seed)(SCORES, 3) for seed in range(6, 14)
+        bind(name, LABELS, qid=QID, metric="ndcg@3", random_state=seed)(SCORES, 3)
+        for seed in range(6, 14)
     ]
     assert all(np.array_equal(grad, call(SCORES, 3)[0]) for grad, _ in others) is (
         name not in RANDOM

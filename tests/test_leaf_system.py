@@ -136,7 +136,7 @@ def bound(objective, metric, labels, **options):
         np.concatenate(labels),
         group=[len(r) for r in labels],
         metric=metric,
-        seed=1,
+        random_state=1,
         **options,
     )
 
@@ -308,7 +308,7 @@ def test_leaves_are_checked(leaf):
 
 
 def test_weights_must_be_constant_within_a_query():
-    call = bind("ranknet", [1, 0, 2], group=[3], weights=[1, 2, 1])
+    call = bind("ranknet", [1, 0, 2], group=[3], sample_weight=[1, 2, 1])
     with pytest.raises(ValueError, match="same weight for all rows of a query"):
         call.leaf_system([0.0, 1.0, 2.0], [0, 1, 1], 2)
 

@@ -50,7 +50,9 @@ def test_training_queries_grow_and_test_queries_are_others() -> None:
 
 def test_means_and_intervals_by_loops() -> None:
     systems = {"bm25": rw.column("bm25"), "fused": rw.rrf("bm25", "dense")}
-    curve = rw.learning_curve(systems, DATA, [5, 14], repeats=4, metrics="ndcg@5 map", seed=3)
+    curve = rw.learning_curve(
+        systems, DATA, [5, 14], repeats=4, metrics="ndcg@5 map", random_state=3
+    )
     assert len(curve.points) == 2 * 2 * 2
     for metric in ("ndcg@5", "map"):
         whole = {
@@ -100,7 +102,7 @@ def test_it_prints_and_is_drawn() -> None:
         ({"queries": [15], "test_queries": 6}, "test_queries must be a whole number from 1 to 5"),
         ({"repeats": 0}, "repeats must be"),
         ({"confidence": 1}, "confidence must be between 0 and 1"),
-        ({"seed": -1}, "seed must be"),
+        ({"random_state": -1}, "random_state must be"),
     ],
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:

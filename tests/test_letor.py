@@ -519,7 +519,7 @@ def test_query_ids_that_would_merge(tmp_path: Path) -> None:
 
 
 def test_weights_are_not_dropped_in_silence(tmp_path: Path) -> None:
-    data = RankingData([[1.0]], [0], qid=[1], weights=[2.0])
+    data = RankingData([[1.0]], [0], qid=[1], sample_weight=[2.0])
     with pytest.raises(ValueError, match=r"cannot hold weights.*Write Parquet or CSV"):
         write_letor(data, tmp_path / "a.txt")
 

@@ -109,7 +109,9 @@ def test_features_and_coefficients_are_those_of_loops_and_least_squares() -> Non
 
 
 def test_held_out_folds_choose_the_ridge_and_the_share() -> None:
-    data = make_web_search(90, kind="short", n_features=20, mean_length=10, seed=4).canonical()
+    data = make_web_search(
+        90, kind="short", n_features=20, mean_length=10, random_state=4
+    ).canonical()
     start = started(data).linear_
     flagged = [data.feature_names.index(name) for name in start.features.flagged]
     features = features_by_hand(data, flagged)

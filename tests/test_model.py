@@ -57,7 +57,7 @@ def test_a_large_model_loads_faster_than_numba_is_imported(tmp_path: Path) -> No
 
     Both in turns, the best of each: a busy machine slows both.
     """
-    data = rw.make_web_search(60, seed=1)
+    data = rw.make_web_search(60, random_state=1)
     rw.Ranker(n_estimators=300, num_leaves=31, min_child_samples=5, verbose=0).fit(data).save(
         tmp_path / "model"
     )
@@ -78,7 +78,7 @@ def test_it_is_the_model_of_the_ranker(tmp_path: Path) -> None:
     model = rw.load(tmp_path / "model.zip")
     assert repr(model) == f"Model(12 trees, {TRAIN.X.shape[1]} columns)"
     assert np.array_equal(model.predict(VALID), ranker.predict(VALID))
-    assert np.array_equal(model.predict(VALID, threads=2), ranker.predict(VALID))
+    assert np.array_equal(model.predict(VALID, n_jobs=2), ranker.predict(VALID))
     contributions = model.predict(VALID.X, contributions=True)
     assert np.array_equal(contributions, ranker.predict(VALID, contributions=True))
     assert np.array_equal(model.importances(), ranker.feature_importances_)
@@ -112,7 +112,7 @@ def test_documents_of_a_query_are_ranked_with_ties_in_the_given_order() -> None:
 def test_many_threads_predict_at_once() -> None:
     model = quick(n_estimators=40).fit(TRAIN).model_
     parts = [VALID.X[start : start + 30] for start in range(0, 120, 3)]
-    expected = [model.predict(part, threads=1) for part in parts]
+    expected = [model.predict(part, n_jobs=1) for part in parts]
     with ThreadPoolExecutor(12) as pool:
         for _ in range(4):
             at_once = pool.map(model.predict, parts)

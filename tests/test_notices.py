@@ -9,7 +9,7 @@ import pytest
 
 import rankwright as rw
 
-DATA = rw.make_web_search(40, n_features=20, mean_length=12, seed=4)
+DATA = rw.make_web_search(40, n_features=20, mean_length=12, random_state=4)
 FEW = DATA.subset(range(12))
 
 

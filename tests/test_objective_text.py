@@ -334,8 +334,8 @@ def test_scores_are_checked(scores, message):
         ({"labels": [0, -1, 1]}, "labels must be finite and non-negative"),
         ({"group": None}, "no query ids"),
         ({"group": [2]}, "group adds up to 2 rows but there are 3"),
-        ({"weights": [1, 2]}, "weights have shape"),
-        ({"threads": 0}, "threads must be a whole number from 1 to 1024; got 0"),
+        ({"sample_weight": [1, 2]}, "weights have shape"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number from 1 to 1024; got 0"),
         ({"metric": "ngcd"}, "unknown metric 'ngcd'"),
     ],
 )

@@ -46,7 +46,7 @@ def test_rows_are_those_that_were_written(monkeypatch: pytest.MonkeyPatch, dtype
 
 
 def test_data_that_is_given_as_a_mapped_file_stays_in_files(tmp_path: Path) -> None:
-    data = rw.make_web_search(20, n_features=20, seed=1)
+    data = rw.make_web_search(20, n_features=20, random_state=1)
     np.save(tmp_path / "X.npy", data.X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     given = rw.RankingData(mapped, data.y, qid=data.qid, feature_names=data.feature_names)
@@ -92,7 +92,7 @@ def test_an_error_while_rows_are_read_leaves_no_file(folder: Path) -> None:
 def test_too_little_space_is_an_error_before_rows_are_read(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = rw.make_web_search(20, n_features=20, seed=1)
+    data = rw.make_web_search(20, n_features=20, random_state=1)
     rw.write_data(data, tmp_path / "a.parquet")
     usage = shutil.disk_usage(folder)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))

@@ -15,8 +15,8 @@ import pytest
 import rankwright as rw
 from rankwright.training.ending import ending_line
 
-DATA = rw.make_web_search(60, n_features=20, mean_length=15, seed=2)
-TRAIN, REST = DATA.split(0.5, seed=1)
+DATA = rw.make_web_search(60, n_features=20, mean_length=15, random_state=2)
+TRAIN, REST = DATA.split(0.5, random_state=1)
 VALID, TEST = REST.split(0.5)
 OPTIONS: dict[str, Any] = {
     "objective": "lambdamart",
@@ -132,7 +132,7 @@ def test_ctrl_c_in_the_refit_keeps_the_first_model(caplog):
 def expected_cv_trees(parameters: dict[str, Any]) -> int:
     """Folds, the pooled curve and its best value, without the package's loop over passes."""
     curves, rows = [], []
-    for train, held_out in TRAIN.kfold(5, seed=0):
+    for train, held_out in TRAIN.kfold(5, random_state=0):
         model = ranker(**parameters).fit(train)
         stages = model.staged_predict(held_out)
         curves.append(

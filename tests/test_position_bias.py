@@ -131,8 +131,10 @@ def test_without_full_curvature_each_value_has_its_own() -> None:
     data = log()
     weights = np.random.default_rng(1).uniform(0.5, 2, data.n_rows)
     for objective, weight in (("softrank", None), ("queryrmse", weights)):
-        weighted = RankingData(data.X, data.y, qid=data.qid, weights=weight, fields=data.fields)
-        gradient = bind(objective, data.y, group=data.group, weights=weight)
+        weighted = RankingData(
+            data.X, data.y, qid=data.qid, sample_weight=weight, fields=data.fields
+        )
+        gradient = bind(objective, data.y, group=data.group, sample_weight=weight)
         bias = BiasSolver(BiasSettings(("position",), ridge=2.0), weighted, gradient)
         assert not bias.full
         point = gradient.at(0.1 * data.X[:, 0])

@@ -109,7 +109,7 @@ def test_pairs_weigh_by_their_better_document(text: str) -> None:
         def expected(z: Any, r: Any, u: Any, key: object) -> Any:
             return oracle.pair_losses(z, r, np.reshape(u, (-1, 1)) * np.ones(len(z)), 2.0)
 
-    bound = bind(text, LABELS, qid=QID, metric=metric, seed=5, propensity=PROPENSITY)
+    bound = bind(text, LABELS, qid=QID, metric=metric, random_state=5, propensity=PROPENSITY)
     grad, hess = bound(SCORES, 3)
     inverse = np.where(LABELS > 0, 1 / PROPENSITY, 1.0)
     keys = Queries.of(ROWS, QID, None).keys
@@ -269,13 +269,15 @@ def expected(text: str, relevance: list[int], metric: str) -> np.ndarray:
         clicks = [r * s for r, s in zip(relevance, seen, strict=True)]
         mean += (
             chance
-            * gradients(text, AT, clicks, group=[4], metric=metric, propensity=SEEN, seed=2)[0]
+            * gradients(
+                text, AT, clicks, group=[4], metric=metric, propensity=SEEN, random_state=2
+            )[0]
         )
     return mean
 
 
 def with_labels(text: str, relevance: list[int], metric: str) -> np.ndarray:
-    return gradients(text, AT, relevance, group=[4], metric=metric, seed=2)[0]
+    return gradients(text, AT, relevance, group=[4], metric=metric, random_state=2)[0]
 
 
 PAIRS = ["ranknet", "lambdamart", "lambdaloss", "lambdamart(noise=gumbel)", "yetiloss", "yetirank"]

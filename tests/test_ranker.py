@@ -92,7 +92,7 @@ def test_score_weights_queries(fitted: Ranker) -> None:
     values = evaluate(fitted.predict(X), Y, qid=QID).per_query["ndcg@10"]
     expected = (weights * values).sum() / weights.sum()
     assert fitted.score(X, Y, QID, sample_weight=weights[QID]) == pytest.approx(expected, rel=1e-12)
-    data = RankingData(X, Y, qid=QID, weights=weights[QID])
+    data = RankingData(X, Y, qid=QID, sample_weight=weights[QID])
     assert fitted.score(data) == pytest.approx(expected, rel=1e-12)
     assert abs(expected - values.mean()) > 1e-6
 
@@ -323,7 +323,7 @@ def test_the_automatic_objective(metric: str, expected: Any) -> None:
 
 def test_leaves_are_solved_together_where_the_objective_is_automatic_and_allows_it() -> None:
     weights = np.random.default_rng(0).uniform(1, 2, TRAIN.n_rows)
-    weighted = RankingData(TRAIN.X, TRAIN.y, group=TRAIN.group, weights=weights)
+    weighted = RankingData(TRAIN.X, TRAIN.y, group=TRAIN.group, sample_weight=weights)
     for expected, train, changes in (
         ("full", TRAIN, {}),
         ("diagonal", TRAIN, {"leaf_values": "diagonal"}),

@@ -285,7 +285,7 @@ DATA: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: quick().fit(
-            X, Y, qid=QID, eval_set=RankingData(X, Y, qid=QID, weights=np.arange(60.0))
+            X, Y, qid=QID, eval_set=RankingData(X, Y, qid=QID, sample_weight=np.arange(60.0))
         ),
         "weights differ within a query",
     ),

@@ -20,7 +20,7 @@ from rankwright.training.loop import Boosting, to_grid
 from rankwright.training.plan import read_plan
 from small import quick
 
-WHOLE = make_web_search(60, kind="short", n_features=20, seed=4)
+WHOLE = make_web_search(60, kind="short", n_features=20, random_state=4)
 HALVES = [WHOLE.subset(np.arange(60) % 3 == 0), WHOLE.subset(np.arange(60) % 3 != 0)]
 
 
@@ -141,7 +141,7 @@ def test_exact_sums_have_the_same_bits_on_any_number_of_machines(name: str) -> N
 
 @pytest.mark.parametrize("objective", ["queryrmse", "listnet", "yetiloss", "xendcg", "lambdaloss"])
 def test_leaf_systems_of_every_kernel_are_exact(objective: str) -> None:
-    bound = bind(objective, WHOLE.y, group=WHOLE.group, metric="ndcg@5", seed=1)
+    bound = bind(objective, WHOLE.y, group=WHOLE.group, metric="ndcg@5", random_state=1)
     leaf = np.arange(WHOLE.n_rows) % 7
     scores = WHOLE.X[:, 1]
     digits = tuple(rounding(float(np.abs(values).sum())) for values in bound(scores, 2))

@@ -506,7 +506,11 @@ def test_one_run_is_reported_without_a_comparison(runs: list[Run]) -> None:
 def test_weights_of_queries_are_used(runs: list[Run]) -> None:
     weights = np.linspace(0.1, 3, VALID.n_queries)
     weighted = RankingData(
-        VALID.X, VALID.y, group=VALID.group, weights=weights, feature_names=VALID.feature_names
+        VALID.X,
+        VALID.y,
+        group=VALID.group,
+        sample_weight=weights,
+        feature_names=VALID.feature_names,
     )
     values = evaluate(
         runs[0].ranker.predict(VALID), VALID.y, group=VALID.group, metrics="ndcg@5"

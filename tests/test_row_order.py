@@ -19,7 +19,7 @@ from rankwright.objectives import OBJECTIVES
 from small import quick
 
 X, Y, QID = (lambda data: (np.round(data.X, 1), data.y, data.qid))(
-    make_web_search(30, kind="short", n_features=20, mean_length=12, seed=8)
+    make_web_search(30, kind="short", n_features=20, mean_length=12, random_state=8)
 )
 X[X[:, 1] > 1, 1] = np.nan
 COPIES = np.r_[: len(X), : len(X) // 2]  # half of the rows twice, some of these with another label
@@ -135,7 +135,9 @@ def test_neither_weights_of_one_nor_other_units_of_the_labels_change_the_order()
     data = RankingData(X, Y, qid=QID)
     rows = data.canonical().X
     assert np.array_equal(
-        RankingData(X, Y, qid=QID, weights=np.ones(len(X))).canonical().X, rows, equal_nan=True
+        RankingData(X, Y, qid=QID, sample_weight=np.ones(len(X))).canonical().X,
+        rows,
+        equal_nan=True,
     )
     assert np.array_equal(RankingData(X, 3 * Y, qid=QID).canonical().y, 3 * data.canonical().y)
 

@@ -383,7 +383,11 @@ def test_weights_of_rows_leave_no_mean_over_queries_to_record(
         (draw.random(TRAIN.n_queries), True),
     ):
         data = RankingData(
-            TRAIN.X, TRAIN.y, qid=TRAIN.qid, weights=weights, feature_names=TRAIN.feature_names
+            TRAIN.X,
+            TRAIN.y,
+            qid=TRAIN.qid,
+            sample_weight=weights,
+            feature_names=TRAIN.feature_names,
         )
         folder = tmp_path / str(watched)
         run = train_run(

@@ -72,7 +72,7 @@ def strict(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 def expected(model: rw.Model, rows: Any, ids: Any = None) -> list[tuple[Any, float]]:
     """Ids and scores as the model ranks them."""
-    scores = model.predict(rows, threads=1).tolist()
+    scores = model.predict(rows, n_jobs=1).tolist()
     order = sorted(range(len(scores)), key=lambda i: -scores[i])
     return [(i if ids is None else ids[i], scores[i]) for i in order]
 
@@ -166,7 +166,7 @@ def test_whole_numbers_and_truth_values_are_numbers(service: Service, first: rw.
 
 def test_contributions_sum_to_the_score(service: Service, first: rw.Model) -> None:
     answer = service.rank(rows=X.tolist(), contributions=True, top=4)
-    values = first.predict(X, contributions=True, threads=1)
+    values = first.predict(X, contributions=True, n_jobs=1)
     for result in answer["results"]:
         assert list(result["contributions"]) == first.feature_names
         assert list(result["contributions"].values()) == values[result["id"], :-1].tolist()
@@ -176,7 +176,7 @@ def test_contributions_sum_to_the_score(service: Service, first: rw.Model) -> No
 
 def test_calibrated_values_come_beside_scores(service: Service, first: rw.Model) -> None:
     answer = service.rank(rows=X.tolist(), calibrated=True, top=7)
-    values = first.predict(X, calibrated=True, threads=1)
+    values = first.predict(X, calibrated=True, n_jobs=1)
     assert pairs(answer) == expected(first, X)[:7]
     assert [result["calibrated"] for result in answer["results"]] == [
         values[result["id"]] for result in answer["results"]

@@ -149,7 +149,7 @@ def test_xendcg_draws_gamma_per_document_and_iteration(newton):
         rows = [np.concatenate([q[part] for q in QUERIES]) for part in (0, 1)]
         sizes = [len(scores) for scores, _ in QUERIES]
         grad, _ = gradients(
-            "xendcg", *rows, group=sizes, seed=2, iteration=iteration, newton=newton
+            "xendcg", *rows, group=sizes, random_state=2, iteration=iteration, newton=newton
         )
         keys = Queries.from_group(sizes, sum(sizes)).keys
         expected = []
@@ -234,7 +234,7 @@ def _cross_entropies(scores, labels, group, gamma):
 @pytest.mark.parametrize("spread", [0.1, 1.0, 4.0])
 def test_the_loss_bounds_ndcg(gamma, spread):
     """Theorem 1: -log(mean NDCG + mean 1 / ideal DCG) is at most the mean loss, on data, at any scores."""
-    data = make_web_search(60, kind="short", n_features=20, seed=3)
+    data = make_web_search(60, kind="short", n_features=20, random_state=3)
     queries = [own for own in np.split(data.y, np.cumsum(data.group)[:-1]) if own.min() < own.max()]
     labels, mixed = np.concatenate(queries), [len(own) for own in queries]
     random = np.random.default_rng(0)

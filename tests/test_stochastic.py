@@ -197,7 +197,7 @@ def test_each_estimate_is_the_sum_of_its_jumps(metric, sigma, mu, n):
     noise = [oracle.noise("gaussian", n, stream, key, draw) for draw in range(2)]
     parts = [oracle.expected_jumps(scores, labels.tolist(), metric, e, sigma, mu) for e in noise]
     expected = np.mean(parts, axis=0)
-    options = {"sigma": sigma, "mu": mu, "estimations": 2, "seed": 3, "iteration": 8}
+    options = {"sigma": sigma, "mu": mu, "estimations": 2, "random_state": 3, "iteration": 8}
     drawn = samples(scores, labels, metric, 1, **options)[0]
     np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=1e-9, atol=1e-13)
     reinforced = oracle.score_function_gradients(
@@ -320,7 +320,7 @@ def test_the_time_of_a_cascade_grows_like_n_log_n(metric, share, spread):
             labels = np.append(np.ones(n - 1), 0)
         copies = long // n
         gradient = bind(
-            "stochasticrank", np.tile(labels, copies), group=[n] * copies, metric=metric, threads=1
+            "stochasticrank", np.tile(labels, copies), group=[n] * copies, metric=metric, n_jobs=1
         )
         calls.append(partial(gradient, np.tile(spread * random.normal(size=n), copies), 0))
     best = [np.inf, np.inf]

@@ -12,7 +12,7 @@ import pytest
 import rankwright as rw
 from rankwright.training.stopping import Watch, describe_stopping
 
-TRAIN, VALID = rw.make_web_search(60, n_features=20, mean_length=15, seed=2).split(0.4)
+TRAIN, VALID = rw.make_web_search(60, n_features=20, mean_length=15, random_state=2).split(0.4)
 
 
 def kept_after(curves: Any, rule: str = "within_error", **options: Any) -> list[int]:
@@ -199,7 +199,7 @@ def test_a_steered_rate_is_given_more_room(early_stopping):
 
 
 def test_training_that_overfits_is_stopped():
-    train, valid = rw.make_web_search(200, n_features=20, mean_length=12, seed=2).split(0.6)
+    train, valid = rw.make_web_search(200, n_features=20, mean_length=12, random_state=2).split(0.6)
     wild = ranker(learning_rate=0.5, n_estimators=200, num_leaves=31).fit(train, eval_set=valid)
     curve = wild.evals_result_["valid_0"]["ndcg@10"]
     assert len(curve) < 100

@@ -277,7 +277,7 @@ def test_predictions_are_in_the_order_of_the_files(
 
 
 def test_letor_text(tmp_path: Path) -> None:
-    data = rw.make_web_search(12, n_features=20, mean_length=20, seed=3)
+    data = rw.make_web_search(12, n_features=20, mean_length=20, random_state=3)
     parts = [data.subset(np.arange(start, 12, 2)) for start in range(2)]
     for number, part in enumerate(parts):
         rw.write_letor(part, tmp_path / f"{number}.txt{'.gz' * number}", sparse=True)

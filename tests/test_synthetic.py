@@ -11,7 +11,7 @@ from rankwright.data.synthetic import make_web_search
 
 @pytest.fixture(scope="module")
 def web() -> RankingData:
-    return make_web_search(600, seed=3)
+    return make_web_search(600, random_state=3)
 
 
 def family(data, name):
@@ -51,18 +51,18 @@ def centred_logs(data):
 
 @pytest.mark.parametrize("kind", ["web", "sparse", "short"])
 def test_equal_arguments_give_equal_data_and_another_seed_other_data(kind):
-    data = make_web_search(8, kind=kind, seed=5)
-    assert_same(data, make_web_search(8, kind=kind, seed=5))
-    other = make_web_search(8, kind=kind, seed=6)
+    data = make_web_search(8, kind=kind, random_state=5)
+    assert_same(data, make_web_search(8, kind=kind, random_state=5))
+    other = make_web_search(8, kind=kind, random_state=6)
     assert other.group.tolist() != data.group.tolist()
     assert not np.array_equal(other.X[:5], data.X[:5], equal_nan=True)
 
 
 def test_a_query_depends_on_its_number_alone():
-    whole = make_web_search(20, seed=1)
+    whole = make_web_search(20, random_state=1)
     assert whole.query_ids.tolist() == list(range(1, 21))
-    assert_same(whole.subset(range(12)), make_web_search(12, seed=1))
-    assert_same(whole.subset(range(12, 20)), make_web_search(8, first_query=12, seed=1))
+    assert_same(whole.subset(range(12)), make_web_search(12, random_state=1))
+    assert_same(whole.subset(range(12, 20)), make_web_search(8, first_query=12, random_state=1))
 
 
 def test_other_queries_are_not_repetitions():
@@ -98,7 +98,7 @@ def test_number_of_features_changes_neither_labels_nor_lengths():
     ],
 )
 def test_shares_of_labels(kind, shares):
-    y = make_web_search(1200, kind=kind, n_features=20, mean_length=60, seed=2).y
+    y = make_web_search(1200, kind=kind, n_features=20, mean_length=60, random_state=2).y
     counted = np.bincount(y.astype(int), minlength=5) / len(y)
     assert len(counted) == 5
     np.testing.assert_allclose(counted, shares, rtol=0.2, atol=0.001)
@@ -109,7 +109,7 @@ def test_shares_of_labels(kind, shares):
     ("kind", "mean"), [("web", 120), ("sparse", 300), ("short", 24)], ids=["web", "sparse", "short"]
 )
 def test_lengths_are_log_normal_around_the_mean_of_the_kind(kind, mean):
-    lengths = make_web_search(900, kind=kind, n_features=20, seed=4).group
+    lengths = make_web_search(900, kind=kind, n_features=20, random_state=4).group
     assert lengths.min() >= 5
     assert lengths.mean() == pytest.approx(mean, rel=0.06)
     median = mean * np.exp(-(0.55**2) / 2)
@@ -172,8 +172,8 @@ def test_constant_and_query_constant_columns(web):
 
 
 def test_trees_beat_every_feature_and_a_linear_model_and_fall_short_of_perfect():
-    train = make_web_search(300, seed=0)
-    test = make_web_search(150, first_query=300, seed=0)
+    train = make_web_search(300, random_state=0)
+    test = make_web_search(150, first_query=300, random_state=0)
     booster = lgb.train(
         {"objective": "lambdarank", "num_threads": 1, "verbose": -1, "min_data_in_leaf": 50},
         lgb.Dataset(train.X, train.y, group=train.group),
@@ -204,8 +204,8 @@ def test_trees_beat_every_feature_and_a_linear_model_and_fall_short_of_perfect()
         ({"mean_length": 3}, "mean_length must be a number from 10; got 3"),
         ({"mean_length": np.nan}, "mean_length must be a number from 10; got nan"),
         ({"first_query": -1}, "first_query must be a whole number from 0; got -1"),
-        ({"seed": -1}, "seed must be a whole number.*got -1"),
-        ({"seed": 0.5}, "seed must be a whole number.*got 0.5"),
+        ({"random_state": -1}, "random_state must be a whole number.*got -1"),
+        ({"random_state": 0.5}, "random_state must be a whole number.*got 0.5"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

@@ -72,7 +72,7 @@ def test_gz_text_is_compressed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow"])
 def test_weights_are_kept_by_formats_that_hold_them(tmp_path: Path, name: str) -> None:
-    data = RankingData(X, Y, qid=[1, 1, 1, 2, 2], weights=[0.1, 0.7])
+    data = RankingData(X, Y, qid=[1, 1, 1, 2, 2], sample_weight=[0.1, 0.7])
     write_data(data, tmp_path / name)
     back = read_data(tmp_path / name, weight="weight")
     assert back.weights is not None

@@ -16,7 +16,7 @@ from rankwright.data.folds import Folds
 from rankwright.data.time import forward_folds, latest
 from small import quick
 
-WORLD = rw.make_web_search(48, kind="short", n_features=20, seed=3)
+WORLD = rw.make_web_search(48, kind="short", n_features=20, random_state=3)
 DAYS = np.random.default_rng(4).permutation(np.repeat(np.arange(16), 3))  # three queries a day
 DATA = WORLD.with_fields({"time": np.repeat(DAYS, WORLD.group)})
 
@@ -247,10 +247,10 @@ def test_tuning_validates_on_later_queries(tmp_path: Path) -> None:
     parts = validation_parts(DATA, None, "time(2, gap=1)", 0)
     assert [days(train).max() + 1 < days(test).min() for train, test in parts] == [True, True]
     options = {"metric": "map", "trials": 1, "trees": 3, "study": tmp_path / "study.log"}
-    tuning = rw.tune(DATA, folds="time(2)", threads=1, **options)
+    tuning = rw.tune(DATA, folds="time(2)", n_jobs=1, **options)
     assert len(tuning.best_trial.fold_values) == 2
     with pytest.raises(ValueError, match="another search"):
-        rw.tune(DATA, folds="time(2, gap=1)", threads=1, **options)
+        rw.tune(DATA, folds="time(2, gap=1)", n_jobs=1, **options)
 
 
 def test_learning_curves_test_on_the_latest_queries(monkeypatch: pytest.MonkeyPatch) -> None:

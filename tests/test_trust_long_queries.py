@@ -82,7 +82,7 @@ def test_kernels_stop_where_nobody_waits(objective: str, raised_flag: None) -> N
         DRAW.integers(0, 3, 40),
         group=[40],
         metric="ndcg",
-        threads=1,
+        n_jobs=1,
     )
     assert not grad.any()
 
@@ -96,11 +96,11 @@ def test_a_hundred_thousand_documents_are_long_work(text: str) -> None:
 def test_a_chain_and_the_mean_over_ties_stop_where_nobody_waits(raised_flag: None) -> None:
     labels = DRAW.integers(0, 3, 40)
     grad, _ = gradients(
-        "stochasticrank(sfa=False, mu=0)", labels, labels, group=[40], metric="err", threads=1
+        "stochasticrank(sfa=False, mu=0)", labels, labels, group=[40], metric="err", n_jobs=1
     )
     assert not grad.any()
     assert (
-        evaluate(np.zeros(40), labels, group=[40], metrics="err", ties="expected", threads=1).mean[
+        evaluate(np.zeros(40), labels, group=[40], metrics="err", ties="expected", n_jobs=1).mean[
             "err"
         ]
         == 0

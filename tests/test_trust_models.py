@@ -170,7 +170,7 @@ CYCLES = {
 
 @pytest.mark.parametrize("target", CYCLES)
 def test_an_exported_file_whose_nodes_lead_back_is_one_error(tmp_path: Path, target: str) -> None:
-    rows = rw.make_web_search(10, kind="short", n_features=20, seed=1)
+    rows = rw.make_web_search(10, kind="short", n_features=20, random_state=1)
     model = rw.Ranker(n_estimators=2, num_leaves=4, min_child_samples=3, verbose=0).fit(rows).model_
     rw.export(model, target, tmp_path / "file")
     content = (tmp_path / "file").read_bytes()

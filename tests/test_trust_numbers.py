@@ -29,7 +29,7 @@ def test_masked_entries_are_missing_not_what_lies_under_the_mask() -> None:
     with pytest.raises(ValueError, match="the query id at row 3 is missing"):
         RankingData(X, Y, qid=masked(QID))
     with pytest.raises(ValueError, match=r"weights\[3\] is nan"):
-        RankingData(X, Y, qid=QID, weights=masked(np.ones(N)))
+        RankingData(X, Y, qid=QID, sample_weight=masked(np.ones(N)))
     with pytest.raises(ValueError, match=r"group\[1\] is nan"):
         RankingData(X, Y, group=masked(np.array([20, 20, 20]), 1))
     with pytest.raises(ValueError, match=r"the score at row 3.* is NaN"):
@@ -57,7 +57,7 @@ def test_dates_and_complex_numbers_are_not_numbers(values: Any) -> None:
     with pytest.raises(ValueError, match="labels must be numbers"):
         RankingData(X, values, qid=QID)
     with pytest.raises(ValueError, match="weights must be numbers"):
-        RankingData(X, Y, qid=QID, weights=values)
+        RankingData(X, Y, qid=QID, sample_weight=values)
     with pytest.raises(ValueError, match="scores must be numbers"):
         evaluate(values, Y, qid=QID)
 
@@ -138,7 +138,7 @@ def test_scales_have_finite_gradients_or_are_refused(text: str) -> None:
 def test_what_overflows_is_not_returned(values: str) -> None:
     """A pair of equal scores has gradient sigma / 2 and curvature sigma^2 / 4."""
     sigma, weight = (100.0, 1e308) if values == "gradient" else (1e100, 1e150)
-    problem: dict[str, Any] = {"group": [2], "weights": [weight, weight]}
+    problem: dict[str, Any] = {"group": [2], "sample_weight": [weight, weight]}
     with pytest.raises(
         ValueError, match=f"the {values} of ranknet.* at row 0 is -?inf; use smaller weights"
     ):
@@ -254,6 +254,7 @@ def test_a_query_of_a_million_documents() -> None:
         assert np.abs(grad).max() > 0
 
 
+@pytest.mark.filterwarnings("ignore:learning_rate=10")
 def test_useless_features_and_a_huge_learning_rate_give_finite_models() -> None:
     features = np.column_stack([X, np.ones(N), np.full(N, np.nan)])
     for options in ({}, {"learning_rate": 10.0}, {"objective": "queryrmse", "learning_rate": 10.0}):

@@ -14,7 +14,7 @@ from rankwright import Ranker, evaluate, gradients, make_web_search, read_letor,
 from rankwright.metrics import known_metrics
 from rankwright.objectives import OBJECTIVES
 
-DATA = make_web_search(4, kind="short", n_features=20, mean_length=10, seed=3)
+DATA = make_web_search(4, kind="short", n_features=20, mean_length=10, random_state=3)
 SCORES = np.round(np.random.default_rng(0).normal(size=DATA.n_rows), 1)  # some are equal
 PACKAGE = "rankwright."
 

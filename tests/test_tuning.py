@@ -46,7 +46,7 @@ from rankwright.tuning.trials import TrialWatch, run_trials, validation_value
 from small import TRAIN, VALID
 from waiting import wait_for
 
-SMALL: dict[str, Any] = {"metric": "map", "trees": 6, "folds": 2, "threads": 1}
+SMALL: dict[str, Any] = {"metric": "map", "n_estimators": 6, "folds": 2, "n_jobs": 1}
 TREES = {"min_child_samples": Range(2, 20), "num_leaves": Range(2, 8)}
 
 
@@ -94,7 +94,7 @@ def test_whatever_is_drawn_can_be_trained(name: str, metric: str, preset: str, d
     for values in draws(search_space(name, metric, preset=preset), 25):
         parameters = ranker_parameters(objective, values)
         Ranker(**parameters, metric=metric).check_params()
-        bound = bind(parameters["objective"], [2, 0, 1, 0], group=[4], metric=metric, threads=1)
+        bound = bind(parameters["objective"], [2, 0, 1, 0], group=[4], metric=metric, n_jobs=1)
         leaf_values.add(parameters["leaf_values"])
         if parameters["leaf_values"] == "full":
             bound.leaf_system(np.zeros(4), [0, 0, 1, 1], 2)
@@ -258,7 +258,7 @@ def test_wrong_spaces_are_refused(make: Callable[[], object], message: str) -> N
         ({"metric": "mapp"}, "unknown metric 'mapp'"),
         ({"preset": "papers"}, "preset must be one of"),
         ({"trials": 0}, "trials must be a whole number from 1; got 0"),
-        ({"trees": 2.5}, "trees must be a whole number from 1; got 2.5"),
+        ({"n_estimators": 2.5}, "n_estimators must be a whole number from 1; got 2.5"),
         ({"seconds": 0}, "seconds must be a number above 0; got 0"),
         ({"folds": 1}, "folds must be a whole number from 2"),
     ],
@@ -274,7 +274,7 @@ def test_validation_without_relevant_documents_is_rejected() -> None:
         ValueError, match="no validation query has a relevant document, so map has no value"
     )
     with pytest.warns(UserWarning, match="no query has a relevant document"), error:
-        tune(TRAIN, valid=nothing, metric="map", trials=1, trees=2, threads=1)
+        tune(TRAIN, valid=nothing, metric="map", trials=1, n_estimators=2, n_jobs=1)
 
 
 def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,10 +287,10 @@ def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_values_and_trees_are_those_of_training_by_hand() -> None:
-    tuning = tune(TRAIN, **SMALL, trials=3, space=TREES, seed=4)
+    tuning = tune(TRAIN, **SMALL, trials=3, space=TREES, random_state=4)
     for trial in tuning.trials:
         best, trees = [], []
-        for train, held_out in TRAIN.kfold(2, seed=4):
+        for train, held_out in TRAIN.kfold(2, random_state=4):
             ranker = Ranker(**{**trial.params, "n_estimators": 6}, n_jobs=1, verbose=0).fit(train)
             curve = [
                 evaluate(scores, held_out.y, group=held_out.group, metrics=["map"]).mean["map"]
@@ -308,7 +308,7 @@ def test_values_and_trees_are_those_of_training_by_hand() -> None:
 @pytest.mark.parametrize("objective", ["auto", "stochasticrank", "lambdamart(truncation=5)"])
 def test_the_first_trial_is_the_ranker_without_tuning(objective: str) -> None:
     tuning = tune(
-        TRAIN, valid=VALID, metric="map", objective=objective, trials=1, trees=8, threads=1
+        TRAIN, valid=VALID, metric="map", objective=objective, trials=1, n_estimators=8, n_jobs=1
     )
     untuned = Ranker(objective, "map", n_estimators=8, n_jobs=1, verbose=0).fit(
         TRAIN, eval_set=[VALID]
@@ -317,13 +317,13 @@ def test_the_first_trial_is_the_ranker_without_tuning(objective: str) -> None:
 
 
 def test_validation_data_takes_the_place_of_folds() -> None:
-    tuning = tune(TRAIN, valid=VALID, metric="map", trials=1, trees=6, threads=1)
+    tuning = tune(TRAIN, valid=VALID, metric="map", trials=1, n_estimators=6, n_jobs=1)
     ranker = Ranker(**tuning.best, n_jobs=1, verbose=0).fit(TRAIN)
     assert ranker.score(VALID) == pytest.approx(tuning.best_trial.value, abs=1e-12)
 
 
 def test_the_same_seed_gives_the_same_trials_and_another_one_others() -> None:
-    first, again, other = (tune(TRAIN, **SMALL, trials=3, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (tune(TRAIN, **SMALL, trials=3, random_state=seed) for seed in (1, 1, 2))
     assert drawn(first) == drawn(again)
     assert all(
         one.values != two.values
@@ -356,14 +356,16 @@ def test_weights_that_differ_within_a_query_rule_out_full_leaves() -> None:
     search: dict[str, Any] = {
         "valid": VALID,
         "metric": "map",
-        "trees": 2,
+        "n_estimators": 2,
         "trials": 1,
-        "threads": 1,
+        "n_jobs": 1,
     }
     for per, searched in (("row", False), ("query", True)):
         n = TRAIN.n_rows if per == "row" else TRAIN.n_queries
         weights = np.linspace(1, 2, n)
-        weighted = RankingData(TRAIN.X, TRAIN.y, qid=TRAIN.qid, weights=weights, reference=TRAIN)
+        weighted = RankingData(
+            TRAIN.X, TRAIN.y, qid=TRAIN.qid, sample_weight=weights, reference=TRAIN
+        )
         assert ("leaf_values" in tune(weighted, **search).trials[0].values) == searched
 
 
@@ -916,8 +918,8 @@ def test_spaces_of_stochasticrank_hold_no_combination_that_it_refuses() -> None:
         assert "stochasticrank.mu" in search_space("stochasticrank", "ndcg", preset=preset)
     assert "stochasticrank.sfa" not in search_space("stochasticrank(nu=0.1)")
     assert "stochasticrank.sfa" in search_space("stochasticrank")
-    data = rw.make_web_search(12, n_features=20, mean_length=12, seed=1)
-    small: dict[str, Any] = {"trials": 2, "trees": 2, "folds": 2, "threads": 1}
+    data = rw.make_web_search(12, n_features=20, mean_length=12, random_state=1)
+    small: dict[str, Any] = {"trials": 2, "n_estimators": 2, "folds": 2, "n_jobs": 1}
     tune(data, objective="stochasticrank", metric="dcg-rr", **small)
     tuning = tune(
         data, objective="stochasticrank", preset="paper", space={"langevin": False}, **small
@@ -926,9 +928,11 @@ def test_spaces_of_stochasticrank_hold_no_combination_that_it_refuses() -> None:
 
 
 def test_defaults_outside_the_space_are_moved_to_its_ends() -> None:
-    data = rw.make_web_search(12, n_features=20, mean_length=12, seed=1)
+    data = rw.make_web_search(12, n_features=20, mean_length=12, random_state=1)
     space = {"num_leaves": Range(40, 64), "subsample": Range(0.1, 0.2)}
-    trial = tune(data, metric="map", trials=1, trees=2, folds=2, threads=1, space=space).trials[0]
+    trial = tune(
+        data, metric="map", trials=1, n_estimators=2, folds=2, n_jobs=1, space=space
+    ).trials[0]
     assert (trial.origin, trial.params["num_leaves"], trial.params["subsample"]) == (
         "defaults",
         40,

@@ -17,7 +17,7 @@ CALL: dict[str, Any] = {"metric": "ndcg@12", "n_estimators": 40, "n_jobs": 1, "v
 
 def world(first: int, n: int) -> rw.RankingData:
     return rw.make_web_search(
-        n, kind="short", mean_length=12, n_features=20, first_query=first, seed=0
+        n, kind="short", mean_length=12, n_features=20, first_query=first, random_state=0
     )
 
 

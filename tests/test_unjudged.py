@@ -25,7 +25,7 @@ def with_gaps(data: rw.RankingData, seed: int = 5) -> rw.RankingData:
     draw = np.random.default_rng(seed)
     labels = np.where(draw.random(data.n_rows) < 1 / 3, NAN, data.y)
     labels[data.boundaries[2] : data.boundaries[3]] = NAN
-    return rw.RankingData(data.X, labels, qid=data.qid, weights=data.weights)
+    return rw.RankingData(data.X, labels, qid=data.qid, sample_weight=data.weights)
 
 
 TRAIN_GAPS, VALID_GAPS = with_gaps(TRAIN), with_gaps(VALID)
@@ -45,11 +45,11 @@ def test_gradients_are_those_of_the_judged_documents(name: str, metric: str) -> 
     labels[qid == "d"] = NAN
     scores, weights = draw.normal(size=len(qid)), {"a": 1.0, "b": 2.0, "c": 0.5, "d": 3.0}
     weight = np.array([weights[query] for query in qid])
-    options: dict[str, Any] = {"metric": metric, "seed": 4, "iteration": 2, "threads": 1}
-    found = gradients(name, scores, labels, qid=qid, weights=weight, **options)
+    options: dict[str, Any] = {"metric": metric, "random_state": 4, "iteration": 2, "n_jobs": 1}
+    found = gradients(name, scores, labels, qid=qid, sample_weight=weight, **options)
     rows = ~np.isnan(labels)
     expected = gradients(
-        name, scores[rows], labels[rows], qid=qid[rows], weights=weight[rows], **options
+        name, scores[rows], labels[rows], qid=qid[rows], sample_weight=weight[rows], **options
     )
     for values, of_judged in zip(found, expected, strict=True):
         assert np.array_equal(values[rows], of_judged)
@@ -58,15 +58,15 @@ def test_gradients_are_those_of_the_judged_documents(name: str, metric: str) -> 
 
 def test_weights_and_propensities_belong_to_their_rows() -> None:
     labels, qid = [1.0, NAN, 0.0, 1.0, 0.0, NAN], [0, 0, 0, 1, 1, 1]
-    shared: dict[str, Any] = {"metric": "ndcg", "threads": 1}
+    shared: dict[str, Any] = {"metric": "ndcg", "n_jobs": 1}
     propensity = np.array([0.5, 0.1, 0.3, 0.9, 0.2, 0.7])
     rows = ~np.isnan(labels)
-    found = bind("listnet", labels, qid=qid, weights=[2, 3], propensity=propensity, **shared)
+    found = bind("listnet", labels, qid=qid, sample_weight=[2, 3], propensity=propensity, **shared)
     expected = bind(
         "listnet",
         np.array(labels)[rows],
         qid=np.array(qid)[rows],
-        weights=[2, 3],
+        sample_weight=[2, 3],
         propensity=propensity[rows],
         **shared,
     )
@@ -197,7 +197,7 @@ def test_positions_and_weights_stay_with_their_rows() -> None:
 
 
 def test_calibration_and_reliability_use_the_judged_rows() -> None:
-    data = rw.make_web_search(60, kind="short", n_features=25, seed=8)
+    data = rw.make_web_search(60, kind="short", n_features=25, random_state=8)
     gaps = with_gaps(data)
     ranker = quick().fit(TRAIN)
     found = ranker.calibrate(gaps).calibration_

@@ -21,7 +21,7 @@ from rankwright.data.columns import Columns
 from rankwright.data.within_query import KINDS, Recipe, read_recipe
 
 ALL = list(KINDS)
-NAMED = rw.make_web_search(40, n_features=20, mean_length=15, seed=3)
+NAMED = rw.make_web_search(40, n_features=20, mean_length=15, random_state=3)
 DATA = rw.RankingData(NAMED.X, NAMED.y, qid=NAMED.qid)
 TRAIN, TEST = DATA.split(0.3)
 

@@ -47,9 +47,9 @@ def main() -> None:
     start = time.perf_counter()
     errors, anchors, pairs = [], [], 0.0
     for kind in ("web", "short"):
-        data = rw.make_web_search(args.queries, kind=kind, n_features=FEATURES, seed=1)
-        train, rest = data.split(0.9, seed=1)
-        held_out, test = rest.split(0.5, seed=2)
+        data = rw.make_web_search(args.queries, kind=kind, n_features=FEATURES, random_state=1)
+        train, rest = data.split(0.9, random_state=1)
+        held_out, test = rest.split(0.5, random_state=2)
         for objective in OBJECTIVES + (ANCHORED if kind == "web" else ()):
             options = {"n_estimators": args.trees, "n_jobs": args.threads, "verbose": 0}
             ranker = rw.Ranker(objective, metric="ndcg@10", **options).fit(train)

@@ -96,7 +96,9 @@ class Setting:
         queries = QUERIES[impressions] if part.queries is None else part.queries
 
         def world(first: int, n: int) -> RankingData:
-            return make_web_search(n, kind=kind, n_features=FEATURES, first_query=first, seed=seed)  # type: ignore[arg-type]
+            return make_web_search(
+                n, kind=kind, n_features=FEATURES, first_query=first, random_state=seed
+            )  # type: ignore[arg-type]
 
         self.exponent, self.ridge = exponent, part.ridge
         self.train, self.test = world(0, queries), world(1_000_000, TEST_QUERIES)
@@ -121,7 +123,7 @@ class Setting:
             impressions=impressions,
             temperature=TEMPERATURE,
             max_label=4,
-            seed=self.seed,
+            random_state=self.seed,
         )
 
     @cached_property

@@ -37,8 +37,8 @@ COLUMNS = 30  # of the documents
 
 
 def data_of(documents: int) -> RankingData:
-    per_query = make_web_search(20, n_features=COLUMNS, seed=1).n_rows / 20
-    return make_web_search(round(documents / per_query), n_features=COLUMNS, seed=1)
+    per_query = make_web_search(20, n_features=COLUMNS, random_state=1).n_rows / 20
+    return make_web_search(round(documents / per_query), n_features=COLUMNS, random_state=1)
 
 
 def sha(ranker: Ranker) -> str:

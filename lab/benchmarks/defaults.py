@@ -92,8 +92,8 @@ def parts(paths: list[Path]) -> Iterator[tuple[str, str, RankingData, RankingDat
         for fold in read_folds(path):
             yield path.name, fold.name, fold.train, fold.valid
     for kind, (queries, length) in KINDS.items():
-        data = make_web_search(queries, kind=kind, mean_length=length, seed=111)  # type: ignore[arg-type]
-        yield kind, "1", *data.split(0.4, seed=1)
+        data = make_web_search(queries, kind=kind, mean_length=length, random_state=111)  # type: ignore[arg-type]
+        yield kind, "1", *data.split(0.4, random_state=1)
 
 
 def measure(
@@ -101,7 +101,7 @@ def measure(
 ) -> dict[str, Any]:
     ranker = Ranker(n_estimators=trees, random_state=seed, n_jobs=1, verbose=0, **params).fit(train)
     stages = [
-        evaluate(scores, valid.y, group=valid.group, metrics=METRICS, threads=1)
+        evaluate(scores, valid.y, group=valid.group, metrics=METRICS, n_jobs=1)
         for scores in ranker.staged_predict(valid, every=5)
     ]
     values = {name: np.array([one.per_query[name] for one in stages]) for name in METRICS}

@@ -52,7 +52,7 @@ def quality(folder: str, objectives: list[str], seeds: int, n_folds: int, out: P
                         group=test.group,
                         metrics=METRICS,
                         empty="zero",
-                        threads=1,
+                        n_jobs=1,
                     )
                     per_query.append([result.per_query[metric] for metric in METRICS])
                 for number, metric in enumerate(METRICS):
@@ -105,7 +105,7 @@ def plain_xgboost(data: RankingData, trees: int, threads: int) -> Callable[[], o
 
 
 def speed(queries: int, trees: int, rounds: int, threads: int) -> None:
-    data = make_web_search(queries, seed=1)
+    data = make_web_search(queries, random_state=1)
     common: dict[str, Any] = {
         "num_leaves": 64,
         "subsample": 1.0,

@@ -101,7 +101,9 @@ def main() -> None:
         if old is not None and old.recipe == own and old.values.keys() >= set(reported):
             continue
         if parts is None or parts[0] != world:
-            data = make_web_search(TRAIN + TEST, kind="sparse", mean_length=LENGTH, seed=world)
+            data = make_web_search(
+                TRAIN + TEST, kind="sparse", mean_length=LENGTH, random_state=world
+            )
             train, test = data.split(TEST / (TRAIN + TEST))
             fold = Fold(FOLD, train, test, test)
             parts = world, fold, hashes_of(fold)
@@ -164,7 +166,7 @@ def trained(
     model = system.fit(fold.train, target, trees=trees, seed=0, threads=threads)
     fitted = time.perf_counter()
     stages = [
-        evaluate(scores, test.y, group=test.group, metrics=metrics, threads=threads)
+        evaluate(scores, test.y, group=test.group, metrics=metrics, n_jobs=threads)
         for scores in model.staged_predict(test, STAGE)
     ]
     return Outcome(

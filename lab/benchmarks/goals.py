@@ -59,8 +59,8 @@ def measure(
         valid=test,
         shares=weights,
         parameters=parameters,
-        threads=1,
-        seed=seed,
+        n_jobs=1,
+        random_state=seed,
     )
     summed = RankingData(train.X, train.labels["relevance"] + train.labels["margin"], qid=train.qid)
     ranker = Ranker(GOALS[0], METRICS[0], **parameters, random_state=seed, n_jobs=1, verbose=0).fit(

@@ -173,7 +173,7 @@ def main() -> None:
     for name, ((objective, metric, options), make_peer, target) in cases.items():
         if args.only not in name:
             continue
-        bound = bind(objective, y, group=group, metric=metric, threads=args.threads, **options)
+        bound = bind(objective, y, group=group, metric=metric, n_jobs=args.threads, **options)
         bound(scores, 0)
         peer = make_peer()
         if isinstance(peer, LightGBMObjective):

@@ -65,7 +65,8 @@ class Chosen:
         means = {}
         for name, settings in CANDIDATES.items():
             values = [
-                mean_of(Learned(**settings).fit(train), test) for train, test in X.kfold(3, seed=0)
+                mean_of(Learned(**settings).fit(train), test)
+                for train, test in X.kfold(3, random_state=0)
             ]
             means[name] = float(np.mean(values))
         best = max(means, key=means.__getitem__)

@@ -85,7 +85,7 @@ def measure(
     means: dict[str, list[float]] = {metric: [] for metric in METRICS}
     queries: dict[int, Any] = {}
     for stage, scores in enumerate(model.staged_predict(valid, EVERY), start=1):
-        result = evaluate(scores, valid.y, group=valid.group, metrics=METRICS, threads=threads)
+        result = evaluate(scores, valid.y, group=valid.group, metrics=METRICS, n_jobs=threads)
         for metric in METRICS:
             means[metric].append(round(result.mean[metric], 6))
         if stage * EVERY in STAGES:
@@ -158,7 +158,11 @@ def main() -> None:
     wanted = [name for name in args.systems if name not in done]
     if wanted:
         queries, held_out = args.rows // LENGTHS[args.kind], args.valid_rows // LENGTHS[args.kind]
-        shared: dict[str, Any] = {"kind": args.kind, "n_features": args.columns, "seed": args.seed}
+        shared: dict[str, Any] = {
+            "kind": args.kind,
+            "n_features": args.columns,
+            "random_state": args.seed,
+        }
         train = make_web_search(queries, **shared)
         valid = make_web_search(held_out, first_query=queries, **shared)
     for name in wanted:

@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=400)
     args = parser.parse_args()
-    data = rw.make_web_search(400, seed=1)
+    data = rw.make_web_search(400, random_state=1)
     ranker = rw.Ranker(n_estimators=TREES, num_leaves=LEAVES, min_child_samples=5, verbose=0).fit(
         data
     )
@@ -106,7 +106,7 @@ def systems_of(model: Any, data: Any, X: Any, folder: Path) -> dict[str, Callabl
     )
     own.fit(data.X, data.y)
     systems: dict[str, Callable[[], Any]] = {
-        "rankwright": lambda: model.predict(X, threads=1),
+        "rankwright": lambda: model.predict(X, n_jobs=1),
         "rankwright-scorer": lambda: light.predict(X),
         "lightgbm": lambda: booster.predict(X, num_threads=1),
         "treelite gtil": lambda: treelite.gtil.predict(loaded, X, nthread=1),

@@ -27,7 +27,7 @@ N_TEST = 400
 def values(train: RankingData, test: RankingData, **params: Any) -> np.ndarray:
     """Train, and return the metrics of each test query in per cent [metrics, queries]."""
     ranker = Ranker(n_jobs=1, verbose=0, **params).fit(train)
-    seen = evaluate(ranker.predict(test), test.y, group=test.group, metrics=METRICS, threads=1)
+    seen = evaluate(ranker.predict(test), test.y, group=test.group, metrics=METRICS, n_jobs=1)
     return 100 * np.array([seen.per_query[name] for name in METRICS])
 
 

@@ -54,7 +54,7 @@ def parts(paths: list[Path]) -> Iterator[Part]:
             train = RankingData.concatenate([fold.train, fold.valid])
             yield Part(path.name, fold.name, train, fold.test)
     for kind, n_train, length, n_test in WORLDS:
-        settings: dict[str, Any] = {"kind": kind, "mean_length": length, "seed": SEED}
+        settings: dict[str, Any] = {"kind": kind, "mean_length": length, "random_state": SEED}
         train = make_web_search(n_train, **settings)
         test = make_web_search(n_test, first_query=n_train, **settings)
         yield Part(f"{kind}, {n_train}", "1", train, test)
@@ -174,7 +174,7 @@ def main() -> None:
                 began = time.process_time()
                 scores = SYSTEMS[system](part, args.trees, seed)
                 values = evaluate(
-                    scores, part.test.y, group=part.test.group, metrics=METRICS, threads=1
+                    scores, part.test.y, group=part.test.group, metrics=METRICS, n_jobs=1
                 )
                 row = {"system": system, "data": part.data, "fold": part.fold, "seed": seed}
                 row["seconds"] = time.process_time() - began

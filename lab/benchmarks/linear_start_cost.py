@@ -36,8 +36,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     options: dict[str, Any] = {"start": "linear", "n_jobs": args.threads, "verbose": 0}
-    Ranker(n_estimators=2, **options).fit(make_web_search(30, seed=1))  # compiles
-    data = make_web_search(args.queries, seed=0)
+    Ranker(n_estimators=2, **options).fit(make_web_search(30, random_state=1))  # compiles
+    data = make_web_search(args.queries, random_state=0)
     fits: list[float] = []
 
     def timed(*given: Any) -> Any:

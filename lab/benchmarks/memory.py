@@ -73,7 +73,7 @@ def train(folder: str, engine: str, way: str, trees: int) -> dict[str, Any]:
     peak = PeakMemory()
     start, start_of_processor = time.perf_counter(), time.process_time()
     if way == "alone":
-        ranker.fit(rw.make_web_search(5, n_features=_COLUMNS, seed=1))
+        ranker.fit(rw.make_web_search(5, n_features=_COLUMNS, random_state=1))
     elif way == "streamed":
         ranker.fit(f"{folder}/*.parquet")
     else:

@@ -49,7 +49,7 @@ def estimators() -> dict[str, Any]:
             kind="short",
             n_features=20,
             first_query=number * QUERIES_PER_LOG,
-            seed=0,
+            random_state=0,
         )
         gamma = attraction(data)
         old, new = noisy(data, 2.0, number), noisy(data, 1.0, LOGS + number)
@@ -66,11 +66,11 @@ def estimators() -> dict[str, Any]:
             temperature=0.5,
             noise=NOISE,
             max_label=4,
-            seed=number,
+            random_state=number,
         )
         curve = 1 / np.arange(1.0, log.position.max() + 1)
         for clip in (0.0, 0.05):
-            result = rw.evaluate_clicks(log, new, curve, clip=clip, seed=number)
+            result = rw.evaluate_clicks(log, new, curve, clip=clip, random_state=number)
             for row in result.rows:
                 entry = outcomes.setdefault(
                     f"{row.estimator}, clip {clip:g}",
@@ -105,9 +105,9 @@ def estimators() -> dict[str, Any]:
 def propensities(kind: str, n_queries: int) -> dict[str, Any]:
     """Relative error of estimated curves for the first ten positions, at 50 impressions a query."""
     rows = []
-    data = rw.make_web_search(n_queries, kind=kind, n_features=20, seed=1)  # type: ignore[arg-type]
+    data = rw.make_web_search(n_queries, kind=kind, n_features=20, random_state=1)  # type: ignore[arg-type]
     small = [
-        rw.make_web_search(60, kind=kind, n_features=20, first_query=first, seed=1)
+        rw.make_web_search(60, kind=kind, n_features=20, first_query=first, random_state=1)
         for first in (10**6, 10**7)
     ]  # type: ignore[arg-type]
     settings = {"n_estimators": 30, "learning_rate": 0.1, "verbose": 0, "n_jobs": 1}
@@ -156,7 +156,7 @@ def propensities(kind: str, n_queries: int) -> dict[str, Any]:
 
 def alarms() -> dict[str, Any]:
     """Share of tests at 5 % that find a difference where there is none."""
-    pool = rw.make_web_search(5000, kind="short", n_features=20, seed=2)
+    pool = rw.make_web_search(5000, kind="short", n_features=20, random_state=2)
     cases: dict[str, tuple[str, Callable[[rw.RankingData, int], tuple[Any, Any]]]] = {
         "same ranker, team draft": ("team-draft", lambda data, i: (noisy(data, 1, i),) * 2),
         "equal rankers, team draft": (
@@ -175,7 +175,7 @@ def alarms() -> dict[str, Any]:
             data = sample(pool, 100, i)
             a, b = rankers(data, i)
             log = rw.simulate_interleaving(
-                data, a, b, method=method, impressions=10, noise=NOISE, max_label=4, seed=i
+                data, a, b, method=method, impressions=10, noise=NOISE, max_label=4, random_state=i
             )  # type: ignore[arg-type]
             found += (
                 rw.compare_interleaved(log, method=method, permutations=2000, resamples=1).p <= 0.05
@@ -187,7 +187,7 @@ def alarms() -> dict[str, Any]:
 
 def power() -> dict[str, Any]:
     """Share of tests that find a known difference, for interleaving and for an A/B test with as many impressions."""
-    pool = rw.make_web_search(5000, kind="short", n_features=20, seed=3)
+    pool = rw.make_web_search(5000, kind="short", n_features=20, random_state=3)
     a, b = noisy(pool, 1.3, 0), noisy(pool, 1.0, 1)
     gamma = attraction(pool)
     means = [
@@ -202,7 +202,12 @@ def power() -> dict[str, Any]:
             chosen = np.random.default_rng(i).choice(pool.n_queries, n_queries, replace=False)
             rows_of = np.repeat(np.isin(np.arange(pool.n_queries), chosen), pool.group)
             data = pool.subset(chosen)
-            common: dict[str, Any] = {"impressions": 10, "noise": NOISE, "max_label": 4, "seed": i}
+            common: dict[str, Any] = {
+                "impressions": 10,
+                "noise": NOISE,
+                "max_label": 4,
+                "random_state": i,
+            }
             pair = a[rows_of], b[rows_of]
             for method in ("team-draft", "balanced"):
                 log = rw.simulate_interleaving(data, *pair, method=method, **common)  # type: ignore[arg-type]

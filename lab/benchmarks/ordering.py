@@ -106,7 +106,7 @@ def test_values(fold: Any, metric: str, objective: str, seeds: int, threads: int
         for number, scores in enumerate(ranker.staged_predict(fold.test, every=STAGES[0]), start=1):
             if number * STAGES[0] in values:
                 result = evaluate(
-                    scores, fold.test.y, group=fold.test.group, metrics=METRICS, threads=threads
+                    scores, fold.test.y, group=fold.test.group, metrics=METRICS, n_jobs=threads
                 )
                 values[number * STAGES[0]].append([result.per_query[name] for name in METRICS])
         print(

@@ -70,8 +70,8 @@ def parts(paths: list[Path]) -> Iterator[Part]:
         for fold in read_folds(path):
             yield Part(path.name, fold.name, fold.train, fold.valid)
     for kind, (queries, length) in KINDS.items():
-        data = make_web_search(queries, kind=kind, mean_length=length, seed=WORLD)  # type: ignore[arg-type]
-        yield Part(kind, "1", *data.split(0.5, seed=1))
+        data = make_web_search(queries, kind=kind, mean_length=length, random_state=WORLD)  # type: ignore[arg-type]
+        yield Part(kind, "1", *data.split(0.5, random_state=1))
 
 
 def catboost_scores(part: Part, changes: dict[str, Any], trees: int, seed: int) -> Any:
@@ -100,7 +100,7 @@ def measure(part: Part, variant: str, trees: int, seed: int) -> dict[str, Any]:
             n_estimators=trees, random_state=seed, n_jobs=1, verbose=0, **RANKWRIGHT[variant]
         ).fit(part.train)
         scores, rate = ranker.predict(part.valid), ranker.learning_rate_
-    values = evaluate(scores, part.valid.y, group=part.valid.group, metrics=METRICS, threads=1)
+    values = evaluate(scores, part.valid.y, group=part.valid.group, metrics=METRICS, n_jobs=1)
     found = {name: np.asarray(values.per_query[name]).tolist() for name in METRICS}
     return {"rate": rate, **found}
 

@@ -100,7 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", nargs="?", type=Path, default=RESULTS / "pictures.json")
     out = parser.parse_args().file
-    train, valid = rw.make_web_search(300, seed=1).split(0.3)
+    train, valid = rw.make_web_search(300, random_state=1).split(0.3)
     results = {
         "curves": curves(train, valid),
         "ties": ties(train, valid),

@@ -142,7 +142,7 @@ def train_members(args: argparse.Namespace) -> None:
                 scores = ranker.fit(fold.train, eval_set=[fold.valid]).predict(fold.test)
                 test = fold.test
                 values = evaluate(
-                    scores, test.y, group=test.group, metrics=METRICS, threads=1
+                    scores, test.y, group=test.group, metrics=METRICS, n_jobs=1
                 ).per_query
                 path.parent.mkdir(parents=True, exist_ok=True)
                 trees = sum(ranker.manifest_["members"]) / len(ranker.manifest_["members"])
@@ -176,7 +176,7 @@ def file_name(fold: str, system: str, columns: str, part: str, seed: int | str) 
 
 def curve(model: Any, data: RankingData, every: int) -> dict[str, Any]:
     stages = [
-        evaluate(scores, data.y, group=data.group, metrics=METRICS, threads=1).per_query
+        evaluate(scores, data.y, group=data.group, metrics=METRICS, n_jobs=1).per_query
         for scores in model.staged_predict(data, every)
     ]
     return {name: np.array([stage[name] for stage in stages], dtype=np.float32) for name in METRICS}

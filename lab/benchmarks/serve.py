@@ -43,7 +43,7 @@ LONGEST_LATENCY = 30.0
 
 def make_model(folder: Path) -> tuple[Path, Any]:
     """Train the model; returns its path and rows to score."""
-    data = rw.make_web_search(60, n_features=FEATURES, seed=1)
+    data = rw.make_web_search(60, n_features=FEATURES, random_state=1)
     ranker = rw.Ranker(
         n_estimators=TREES, num_leaves=LEAVES, min_child_samples=5, n_jobs=1, verbose=0
     ).fit(data)
@@ -58,7 +58,7 @@ def messages(model: rw.Model, X: Any) -> list[tuple[bytes, Any]]:
     for rows in X.reshape(QUERIES, DOCUMENTS, FEATURES):
         body = json.dumps({"rows": rows.tolist()}).encode()
         head = b"POST /rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-        scores = model.predict(rows, threads=1)
+        scores = model.predict(rows, n_jobs=1)
         order = np.argsort(-scores, kind="stable")
         results = [{"id": int(i), "score": float(scores[i])} for i in order]
         pairs.append((head % len(body) + body, json.dumps(results).encode()))
@@ -206,7 +206,7 @@ def bad(
         rows = np.array(
             [[document[name] for name in shape.names] for document in body["documents"]]
         )
-        scores = model.predict(rows, threads=1)
+        scores = model.predict(rows, n_jobs=1)
         answer = service.rank(**body)["results"]
         if [x["score"] for x in answer] != sorted(scores.tolist(), reverse=True):
             wrong.append(f"good request {seed}: {answer}")

@@ -83,7 +83,7 @@ def worlds(
 
     def folds() -> Iterator[Fold]:
         for world in range(count):
-            common: dict[str, Any] = {"kind": kind, "mean_length": length, "seed": world}
+            common: dict[str, Any] = {"kind": kind, "mean_length": length, "random_state": world}
             n_valid = max(queries // 4, 250)
             train = make_web_search(queries - queries // 4, **common)
             # The experiments of the papers draw from the first 100 000 queries of a world.

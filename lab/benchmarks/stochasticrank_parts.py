@@ -98,7 +98,7 @@ def with_fresh_queries(fold: Fold, settings: ExperimentSettings, world: int) -> 
     """Replace the test queries by others of the same world that come after those of all worlds."""
     first = 2 * int(settings.budget.queries or 0) * int(settings.budget.folds or 0)
     kinds: dict[str, Any] = {"kind": settings.kind, "mean_length": settings.budget.length}
-    fresh = make_web_search(FRESH, first_query=first, seed=world, **kinds)
+    fresh = make_web_search(FRESH, first_query=first, random_state=world, **kinds)
     return replace(fold, test=fresh)
 
 

@@ -53,7 +53,7 @@ def folds(paths: Sequence[Path]) -> Iterator[Fold]:
             starts = np.cumsum([0, *sizes])
             parts = [
                 make_web_search(
-                    size, kind=kind, mean_length=length, first_query=int(start), seed=seed
+                    size, kind=kind, mean_length=length, first_query=int(start), random_state=seed
                 )
                 for size, start in zip(sizes, starts[:-1], strict=True)
             ]

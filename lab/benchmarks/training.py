@@ -111,7 +111,7 @@ def peak_memory(name: str, queries: int) -> float:
 
 
 def memory(name: str, queries: int) -> None:
-    run = runners(make_web_search(queries, seed=0), 5)[name]
+    run = runners(make_web_search(queries, random_state=0), 5)[name]
     Path("/proc/self/clear_refs").write_text(
         "5"
     )  # reset the peak, which includes the generation of the data
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=2950)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    data = make_web_search(args.queries, seed=0)
+    data = make_web_search(args.queries, random_state=0)
     print(f"{data.n_rows} documents, {data.n_queries} queries", flush=True)
     all_runners = runners(data, args.trees)
     for name in ("yetirank diagonal", "yetirank full", "lambdamart", "yetiloss"):  # compile first
@@ -135,7 +135,7 @@ def main() -> None:
             "objective": name.split()[0],
             "leaf_values": "full" if "full" in name else "diagonal",
         }
-        Ranker(n_estimators=2, verbose=0, **options).fit(make_web_search(30, seed=1))
+        Ranker(n_estimators=2, verbose=0, **options).fit(make_web_search(30, random_state=1))
     times: dict[str, list[float]] = {name: [] for name in all_runners}
     for _ in range(args.rounds):
         for name, run in all_runners.items():

@@ -72,7 +72,7 @@ class Log(NamedTuple):
 
         def world(first: int, n: int) -> rw.RankingData:
             options = {"kind": kind, "mean_length": LENGTHS[kind], "n_features": FEATURES}
-            return rw.make_web_search(n, first_query=first, seed=seed, **options)
+            return rw.make_web_search(n, first_query=first, random_state=seed, **options)
 
         queries = QUERIES[kind]
         train, test = world(0, queries), world(1_000_000, TEST_QUERIES)

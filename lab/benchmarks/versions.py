@@ -70,7 +70,7 @@ def work(queries: int, columns: int, threads: int, trees: int) -> None:
     from rankwright import Ranker, RankingData, make_web_search
     from rankwright.objectives import bind
 
-    data = make_web_search(queries, seed=0)
+    data = make_web_search(queries, random_state=0)
     data = RankingData(data.X[:, :columns], data.y, qid=data.qid)
     scores = np.random.default_rng(2).normal(size=data.n_rows) + 0.5 * data.y
     bound: dict[str, Any] = {}
@@ -87,7 +87,7 @@ def work(queries: int, columns: int, threads: int, trees: int) -> None:
                 objective, metric = GRADIENTS[name]
                 objective = AUTO if objective == "auto" else objective
                 bound[name] = bind(
-                    objective, data.y, group=data.group, metric=metric, threads=threads
+                    objective, data.y, group=data.group, metric=metric, n_jobs=threads
                 )
                 bound[name](scores, 0)
             run, repeats = (lambda it, gradient=bound[name]: gradient(scores, it)), 5

@@ -33,8 +33,8 @@ def train(
     options = {**WAYS[way], "n_jobs": threads, "verbose": 0}
     if way != "plain":
         options["colsample"] = colsample
-    Ranker(n_estimators=2, **options).fit(make_web_search(30, seed=1))  # compiles
-    data = make_web_search(queries, seed=0)
+    Ranker(n_estimators=2, **options).fit(make_web_search(30, random_state=1))  # compiles
+    data = make_web_search(queries, random_state=0)
     Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     after: list[float] = []  # each tree
     start = time.process_time()

@@ -13,7 +13,7 @@ REDRAW = (0.5, 0.2, 0.15, 0.1, 0.05)
 
 @pytest.fixture(scope="module")
 def web() -> RankingData:
-    return make_web_search(600, seed=3)
+    return make_web_search(600, random_state=3)
 
 
 def by_query(data):
@@ -33,14 +33,17 @@ def numbered(labels, qid, **kwargs):
 
 
 def test_label_noise_of_a_query_depends_on_its_number_alone():
-    whole, part = make_web_search(20, seed=1), make_web_search(8, first_query=12, seed=1)
+    whole, part = (
+        make_web_search(20, random_state=1),
+        make_web_search(8, first_query=12, random_state=1),
+    )
     noisy = with_label_noise(whole, 0.3, seed=1)
     assert_same(noisy.subset(range(12, 20)), with_label_noise(part, 0.3, seed=1))
 
 
 def test_clicks_of_a_query_depend_on_its_number_alone():
-    whole = with_clicks(make_web_search(12, seed=1), 0.1, seed=1)
-    suffix = with_clicks(make_web_search(2, first_query=10, seed=1), 0.1, seed=1)
+    whole = with_clicks(make_web_search(12, random_state=1), 0.1, seed=1)
+    suffix = with_clicks(make_web_search(2, first_query=10, random_state=1), 0.1, seed=1)
     is_suffix = [name.split("/")[0] in ("11", "12") for name in whole.query_ids.tolist()]
     assert_same(whole.subset(np.array(is_suffix)), suffix)
 
@@ -104,7 +107,10 @@ def test_every_document_of_other_queries_can_be_added():
 def test_added_negatives_take_the_mean_weight_of_the_query_and_keep_sparse_data_sparse():
     rows = np.arange(1.0, 7.0)[:, None]
     data = RankingData(
-        sp.csr_matrix(rows), [1, 2, 3, 4, 1, 2], qid=list("aabbbb"), weights=[1, 2, 3, 4, 5, 6]
+        sp.csr_matrix(rows),
+        [1, 2, 3, 4, 1, 2],
+        qid=list("aabbbb"),
+        sample_weight=[1, 2, 3, 4, 5, 6],
     )
     longer = with_added_negatives(data, 0.5)
     assert sp.issparse(longer.X)

@@ -34,7 +34,7 @@ def test_signal_and_noise_are_those_of_the_draws(measured):
             seed=4,
             threads=1,
         )
-        bound = rw.bind(text, LABELS, group=GROUP, metric="ndcg@3", seed=4)
+        bound = rw.bind(text, LABELS, group=GROUP, metric="ndcg@3", random_state=4)
         draws = np.array([bound(SCORES, iteration)[0].copy() for iteration in range(30)])
         noise = [draws[:, :5].var(axis=0, ddof=1).sum(), draws[:, 5:].var(axis=0, ddof=1).sum()]
         signal = [(part.mean(axis=0) ** 2).sum() for part in (draws[:, :5], draws[:, 5:])]

@@ -158,7 +158,7 @@ def test_random_objectives_draw_as_in_training():
     curve = incoherency_curve(ranker, TRAIN, every=2)
     z = ranker.predict(TRAIN)
     grad, _ = rw.gradients(
-        "yetiloss", z, TRAIN.y, qid=TRAIN.qid, metric="ndcg@3", seed=5, iteration=2
+        "yetiloss", z, TRAIN.y, qid=TRAIN.qid, metric="ndcg@3", random_state=5, iteration=2
     )
     expected = incoherency(z, TRAIN.y, grad, qid=TRAIN.qid, k=3)
     np.testing.assert_array_equal(curve.stages[-1].incoherent, expected.incoherent)
@@ -188,7 +188,7 @@ def test_lambda_ex_reduces_harmful_pairs_at_every_tree(extend, sparse):
 @pytest.fixture(scope="module")
 def sparse():
     """Data of which 98 % of the documents are not relevant, and LambdaMART cut off at its metric's cutoff."""
-    data = rw.make_web_search(300, kind="sparse", n_features=20, seed=1)
+    data = rw.make_web_search(300, kind="sparse", n_features=20, random_state=1)
     assert np.mean(data.y == 0) > 0.975
     ranker = rw.Ranker(
         "lambdamart(truncation=k)", "ndcg@5", n_estimators=25, n_jobs=1, verbose=0

@@ -114,7 +114,7 @@ def test_objectives_bind_to_every_target(study: ComparisonStudy) -> None:
                     [2, 0, 1],
                     group=[3],
                     metric=metric(target),
-                    threads=1,
+                    n_jobs=1,
                 )
 
 
@@ -124,7 +124,7 @@ def test_systems_declare_whether_they_depend_on_the_metric(study: ComparisonStud
     for system in study.systems:
         if isinstance(system, RankwrightSystem) and not system.by_metric:
             grads = [
-                bind(system.params["objective"], [2, 0, 1], group=[3], metric=target, threads=1)(
+                bind(system.params["objective"], [2, 0, 1], group=[3], metric=target, n_jobs=1)(
                     [0.1, 0.3, 0.2], 0
                 )[0]
                 for target in study.targets
@@ -247,7 +247,7 @@ def test_the_gap_of_files_that_number_their_queries_alike(tmp_path: Path) -> Non
     assert isinstance(study, GapStudy)
     one = replace(study, systems=study.systems[:1], claims=())
     for seed, name in enumerate(("train", "vali", "test")):
-        data = make_web_search(12, n_features=20, mean_length=20, seed=seed)
+        data = make_web_search(12, n_features=20, mean_length=20, random_state=seed)
         write_letor(data, tmp_path / f"{name}.txt")
     settings = one.settings(data=tmp_path, trees=3, targets=("map",))
     record = reproduce(one, settings, tmp_path / "run")
@@ -266,7 +266,7 @@ def test_papers_that_use_fold_1_read_fold_1(tmp_path: Path) -> None:
         folder = tmp_path / f"Fold{number}"
         folder.mkdir()
         for seed, name in enumerate(("train", "vali", "test")):
-            data = make_web_search(6, n_features=20, mean_length=10, seed=seed)
+            data = make_web_search(6, n_features=20, mean_length=10, random_state=seed)
             write_letor(data, folder / f"{name}.txt")
     for name, folds in [("tricks-table4", 1), ("stochasticrank-table2", 1), ("xendcg-table1", 2)]:
         assert EXPERIMENTS[name].settings(data=tmp_path).budget.folds == folds
@@ -474,7 +474,7 @@ def test_other_data_of_the_same_name_are_not_mistaken_for_the_first(tmp_path: Pa
     }
     folder.mkdir()
     for number, (_, part) in enumerate(
-        make_web_search(20, kind="short", n_features=20, seed=1).kfold(5)
+        make_web_search(20, kind="short", n_features=20, random_state=1).kfold(5)
     ):
         write_letor(part, folder / f"S{number + 1}.txt")
     first = reproduce(study, study.settings(data=folder, **options), out)

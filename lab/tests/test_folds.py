@@ -14,7 +14,7 @@ from rankwright.data.reading import write_data
 from rankwright_lab.corruption import with_added_negatives
 from rankwright_lab.folds import Fold, count_folds, fold_files, folds_by_query, read_folds
 
-DATA = make_web_search(20, kind="short", n_features=20, mean_length=10, seed=1)
+DATA = make_web_search(20, kind="short", n_features=20, mean_length=10, random_state=1)
 PARTS = [DATA.subset(range(4 * part, 4 * part + 4)) for part in range(5)]
 
 

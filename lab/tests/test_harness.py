@@ -27,7 +27,7 @@ from rankwright_lab.harness import (
 from rankwright_lab.libraries import Library
 from rankwright_lab.peers import LightGBM
 
-DATA = make_web_search(12, kind="short", n_features=20, mean_length=12, seed=4)
+DATA = make_web_search(12, kind="short", n_features=20, mean_length=12, random_state=4)
 FOLDS = list(folds_by_query(DATA, 3))
 
 

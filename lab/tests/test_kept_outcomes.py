@@ -25,7 +25,9 @@ from rankwright_lab.kept_outcomes import keep, read_kept, read_reusable
 
 ROOT = Path(__file__).parents[1]
 FOLDS = list(
-    folds_by_query(make_web_search(12, kind="short", n_features=20, mean_length=12, seed=4), 3)
+    folds_by_query(
+        make_web_search(12, kind="short", n_features=20, mean_length=12, random_state=4), 3
+    )
 )
 SMALL: dict[str, Any] = {"quick": True, "queries": 20, "length": 15, "trees": 5, "seeds": 1}
 WORK: dict[str, Any] = {"targets": ["map", "mrr"], "seeds": 2, "trees": 2}

@@ -24,7 +24,9 @@ from rankwright_lab.peers import (
 )
 from rankwright_lab.tuning import tune_system
 
-TRAIN, TEST = make_web_search(30, kind="short", n_features=20, mean_length=15, seed=5).split(0.3)
+TRAIN, TEST = make_web_search(
+    30, kind="short", n_features=20, mean_length=15, random_state=5
+).split(0.3)
 TREES = 7
 
 

@@ -108,7 +108,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             base_score=base_score,
             contributions=contributions,
             calibrated=calibrated,
-            threads=threads,
+            n_jobs=threads,
         )
 
     def staged_predict(
@@ -129,13 +129,13 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)
         yield from self.model_.staged_predict(
-            X, qid=qid, group=group, base_score=base_score, every=every, threads=threads
+            X, qid=qid, group=group, base_score=base_score, every=every, n_jobs=threads
         )
 
     def spread(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> Floats:
         """Return how far the members of an average differ about each document; see `Model.spread`."""
         check_is_fitted(self)
-        return self.model_.spread(X, qid=qid, group=group, threads=read_threads(self.n_jobs))
+        return self.model_.spread(X, qid=qid, group=group, n_jobs=read_threads(self.n_jobs))
 
     def rank(
         self, X: Any, qid: Any = None, *, group: ArrayLike | None = None, base_score: Any = None
@@ -179,7 +179,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         if self._trained_on is not None:
             self._trained_on.check_new_queries(data.queries, "score")
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
-        result = evaluate_data(self.predict(data), data, [target], threads=threads)
+        result = evaluate_data(self.predict(data), data, [target], n_jobs=threads)
         mean = result.mean[str(target)]
         # scikit-learn's searches take the highest score for the best.
         if target.higher_is_better:
@@ -225,7 +225,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         Examples
         --------
         >>> import rankwright as rw
-        >>> train, rest = rw.make_web_search(80, seed=1).split(0.5)
+        >>> train, rest = rw.make_web_search(80, random_state=1).split(0.5)
         >>> ranker = rw.Ranker(n_estimators=10, verbose=0).fit(train).calibrate(rest, target="relevance")
         >>> values = ranker.predict(rest, calibrated=True)
         >>> bool(0 < values.min() < values.max() < 1)
@@ -290,7 +290,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         values = self.predict(data, calibrated=True)[data.judged]
         data = data.only_judged()
         targets = targets_of(data.y, calibration.target, calibration.threshold)
-        return reliability(values, targets, group=data.group, weights=data.weights, bins=bins)
+        return reliability(values, targets, group=data.group, sample_weight=data.weights, bins=bins)
 
     def explain(
         self,
@@ -306,7 +306,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)
         return self.model_.explain(
-            X, a, b, qid=qid, group=group, base_score=base_score, threads=threads
+            X, a, b, qid=qid, group=group, base_score=base_score, n_jobs=threads
         )
 
     def shap_values(
@@ -320,7 +320,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         Examples
         --------
         >>> import rankwright as rw
-        >>> data = rw.make_web_search(30, seed=1)
+        >>> data = rw.make_web_search(30, random_state=1)
         >>> ranker = rw.Ranker(n_estimators=5, verbose=0).fit(data)
         >>> values = ranker.shap_values(data)             # then shap.plots.beeswarm(values)
         >>> values.shape == data.X.shape
@@ -356,7 +356,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         metric: str | Metric | None = None,
         columns: Sequence[str] | None = None,
         repeats: int = 5,
-        seed: int = 0,
+        random_state: int = 0,
         confidence: float = 0.95,
     ) -> PermutationImportance:
         """Measure how much worse a metric gets when a column is shuffled within each query.
@@ -371,7 +371,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             Names of the columns to shuffle, one at a time; by default all.
         repeats
             Shuffles of each column, whose mean is taken.
-        seed
+        random_state
             The same seed gives the same shuffles, for any order of the rows.
         confidence
             Confidence level of the intervals, which are bootstrapped over queries.
@@ -379,7 +379,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         from rankwright.evaluation.permutation import permutation_importance
 
         checks.whole("repeats", repeats, least=1)
-        checks.whole("seed", seed, least=0)
+        checks.whole("random_state", random_state, least=0)
         checks.number("confidence", confidence, least=0.5, most=0.9999)
         data = self._labelled(X, y, qid, group, sample_weight, base_score)
         names = self.columns_.feature_names
@@ -398,7 +398,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             columns=[names.index(name) for name in wanted],
             used=self.model_.used_columns(),
             repeats=int(repeats),
-            seed=int(seed),
+            random_state=int(random_state),
             confidence=float(confidence),
             threads=read_threads(self.n_jobs),
             verbose=getattr(self, "verbose", 0),

@@ -47,7 +47,7 @@ class Explanation(Tabular):
     Examples
     --------
     >>> import rankwright as rw
-    >>> data = rw.make_web_search(30, seed=1)
+    >>> data = rw.make_web_search(30, random_state=1)
     >>> why = rw.Ranker(n_estimators=5, verbose=0).fit(data).explain(data, 0, 1)
     >>> math.fsum(why.differences) == why.score_a - why.score_b == why.difference
     True

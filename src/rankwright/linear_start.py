@@ -205,7 +205,7 @@ class LinearStart(Tabular):
     Examples
     --------
     >>> import rankwright as rw
-    >>> data = rw.make_web_search(40, n_features=20, seed=1)
+    >>> data = rw.make_web_search(40, n_features=20, random_state=1)
     >>> ranker = rw.Ranker(start="linear", n_estimators=3, verbose=0).fit(data)
     >>> ranker.linear_.to_dataframe().columns.tolist()
     ['feature', 'column', 'coefficient']

@@ -4,7 +4,7 @@ Examples
 --------
 >>> import tempfile
 >>> import rankwright as rw
->>> train, test = rw.make_web_search(40, n_features=20, seed=1).split(0.3)
+>>> train, test = rw.make_web_search(40, n_features=20, random_state=1).split(0.3)
 >>> ranker = rw.Ranker(n_estimators=5, verbose=0).fit(train)
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     rw.mlflow.save_model(ranker, folder + "/saved")

@@ -98,7 +98,7 @@ class Model:
     --------
     >>> import tempfile
     >>> import rankwright as rw
-    >>> train, test = rw.make_web_search(40, seed=1).split(0.3)
+    >>> train, test = rw.make_web_search(40, random_state=1).split(0.3)
     >>> ranker = rw.Ranker(n_estimators=5, verbose=0).fit(train)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ranker.save(folder + "/model")
@@ -193,7 +193,7 @@ class Model:
         base_score: Any = None,
         contributions: bool = False,
         calibrated: bool = False,
-        threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> Floats:
         """Return the score of each row, in the order of the rows.
 
@@ -216,7 +216,7 @@ class Model:
         calibrated
             Return expected labels, or probabilities of relevance, instead of scores; see
             `Ranker.calibrate`. They have the same order as the scores.
-        threads
+        n_jobs
             Number of threads; all cores by default. The scores do not depend on it.
         """
         # Errors come before the scores, because files may take long to read.
@@ -225,7 +225,7 @@ class Model:
             raise ValueError(
                 "contributions add up to scores, not to calibrated values; ask for one of the two."
             )
-        n_threads = available_threads(threads)
+        n_threads = available_threads(n_jobs)
         if is_path(X):
             if contributions or group is not None:
                 raise ValueError(
@@ -273,7 +273,7 @@ class Model:
         path: Any,
         *,
         base_score: str | None = None,
-        threads: int | None = None,
+        n_jobs: int | None = None,
         show: Any = None,
         **options: Any,
     ) -> Iterator[Floats]:
@@ -287,7 +287,7 @@ class Model:
             A folder, file or pattern of Parquet files or LETOR text, or a list of them.
         base_score
             Name of the column with the base scores; by default the name in the training data.
-        threads
+        n_jobs
             Number of threads; all cores by default.
         show
             A function to call with the name of the step, the bytes read so far, and the bytes in
@@ -299,12 +299,12 @@ class Model:
         from rankwright.data.formats.contract import silent
         from rankwright.data.streaming import stream_data
 
-        n_threads = available_threads(threads)
+        n_threads = available_threads(n_jobs)
         files = self._files(path, options, base_score)
         # Such models need all documents of a query, so the rows are grouped first.
         if self.needs_queries:
             data = stream_data(files, labelled=False, reference=self.columns, show=show or silent)
-            yield data.ungroup(self.predict(data, base_score=base_score, threads=n_threads))
+            yield data.ungroup(self.predict(data, base_score=base_score, n_jobs=n_threads))
             return
         column = base_score or self.base_score
         for block in blocks_of(files, self.columns, False, show or silent).blocks("scores"):
@@ -321,7 +321,7 @@ class Model:
                     f"X names files, so {name} must be the name of one of their columns, not an "
                     "array."
                 )
-        blocks = self.predict_batches(path, base_score=base_score, qid=qid, threads=threads)
+        blocks = self.predict_batches(path, base_score=base_score, qid=qid, n_jobs=threads)
         return np.concatenate(list(blocks))
 
     def _files(self, path: Any, options: Mapping[str, Any], base_score: str | None) -> Any:
@@ -363,7 +363,7 @@ class Model:
         qid: Any = None,
         group: ArrayLike | None = None,
         base_score: Any = None,
-        threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> Explanation:
         """Explain why row ``a`` of X is above or below row ``b``, by the share of each feature.
 
@@ -373,13 +373,13 @@ class Model:
             Rows in memory, as for `predict`.
         a, b
             Numbers of two rows, from 0.
-        qid, group, base_score, threads
+        qid, group, base_score, n_jobs
             As for `predict`.
 
         Examples
         --------
         >>> import rankwright as rw
-        >>> data = rw.make_web_search(30, seed=1)
+        >>> data = rw.make_web_search(30, random_state=1)
         >>> why = rw.Ranker(n_estimators=5, verbose=0).fit(data).model_.explain(data, 3, 7)
         >>> len(why.features), why.difference == why.score_a - why.score_b
         (136, True)
@@ -387,7 +387,7 @@ class Model:
         from rankwright.explanation import check_rows, explain_pair
 
         # All rows are encoded, because features within the query depend on the other documents.
-        rows = self.prepare(X, qid, group, base_score, by_column=True, threads=threads)
+        rows = self.prepare(X, qid, group, base_score, by_column=True, threads=n_jobs)
         check_rows(a, b, rows.matrix.shape[0])
         pair = rows.take([a, b])
         values_a, values_b = map(self._shown, self.values_of_parts(pair))
@@ -411,7 +411,7 @@ class Model:
         return shown
 
     def rank(
-        self, features: Any, ids: Sequence[Any], *, base_score: Any = None, threads: int | None = 1
+        self, features: Any, ids: Sequence[Any], *, base_score: Any = None, n_jobs: int | None = 1
     ) -> Ranking:
         """Rank the documents of a query.
 
@@ -423,7 +423,7 @@ class Model:
             A name for each document, in the order of the rows: any values.
         base_score
             As for `predict`.
-        threads
+        n_jobs
             Number of threads; None for all cores. 1 is fastest for a few hundred documents.
 
         Returns
@@ -435,7 +435,7 @@ class Model:
         Examples
         --------
         >>> import rankwright as rw
-        >>> data = rw.make_web_search(30, seed=1)
+        >>> data = rw.make_web_search(30, random_state=1)
         >>> model = rw.Ranker(n_estimators=5, verbose=0).fit(data).model_
         >>> ids, scores = model.rank(data.X[:4], ["a", "b", "c", "d"])
         >>> sorted(ids), bool(np.all(scores[:-1] >= scores[1:]))
@@ -447,13 +447,13 @@ class Model:
         base, query = self.base_of(features, matrix, base_score), None
         if self.linear is not None:
             query = Queries.of(matrix.shape[0], None, [matrix.shape[0]])
-        rows = self._prepared(matrix, base, query, threads=threads)
+        rows = self._prepared(matrix, base, query, threads=n_jobs)
         if self.recipe:
             matrix = self.recipe.extended(
-                matrix, self.columns.feature_names, np.array([0, matrix.shape[0]]), threads=threads
+                matrix, self.columns.feature_names, np.array([0, matrix.shape[0]]), threads=n_jobs
             )
             rows = rows._replace(matrix=matrix)
-        scores = self.scores(rows, threads=available_threads(threads))
+        scores = self.scores(rows, threads=available_threads(n_jobs))
         if len(ids) != len(scores):
             raise ValueError(
                 f"ids has {len(ids)} entries for {len(scores)} rows of features; give one per row."
@@ -463,7 +463,7 @@ class Model:
         return Ranking([ids[row] for row in order.tolist()], scores[order])
 
     def spread(
-        self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, threads: int | None = None
+        self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, n_jobs: int | None = None
     ) -> Floats:
         """Return the standard deviation of the members' scores of each document.
 
@@ -473,13 +473,13 @@ class Model:
 
         Parameters
         ----------
-        X, qid, group, threads
+        X, qid, group, n_jobs
             As for `predict`; the queries are needed.
 
         Examples
         --------
         >>> import rankwright as rw
-        >>> train, test = rw.make_web_search(40, n_features=20, mean_length=15, seed=1).split(0.3)
+        >>> train, test = rw.make_web_search(40, n_features=20, mean_length=15, random_state=1).split(0.3)
         >>> ranker = rw.Ranker(n_estimators=5, members=3, verbose=0).fit(train)
         >>> bool((ranker.model_.spread(test) >= 0).all()), ranker.out_of_sample_.shape == train.y.shape
         (True, True)
@@ -490,7 +490,7 @@ class Model:
                 "the model is not an average, so there is no spread; train it with "
                 "Ranker(members=8)."
             )
-        n_threads = available_threads(threads)
+        n_threads = available_threads(n_jobs)
         if qid is None and group is None:
             qid = self._trained_qid(X)
         matrix, queries = self._encode(X, qid, group, threads=n_threads)
@@ -521,13 +521,13 @@ class Model:
         group: ArrayLike | None = None,
         base_score: Any = None,
         every: int = 1,
-        threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> Iterator[Floats]:
         """Yield scores after ``every`` trees, twice as many, and so on, for learning curves.
 
         With Langevin boosting the trees have been shrunk as often as in the final model.
         """
-        n_threads = available_threads(threads)
+        n_threads = available_threads(n_jobs)
         rows = self.prepare(X, qid, group, base_score, threads=n_threads)
         start, sums = rows.start(), rows.first_trees()
         # Each stage adds its own trees only, so all stages together cost a single prediction.
@@ -748,7 +748,7 @@ def load(path: PathLike) -> Model:
     --------
     >>> import tempfile
     >>> import rankwright as rw
-    >>> data = rw.make_web_search(20, seed=1)
+    >>> data = rw.make_web_search(20, random_state=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rw.Ranker(n_estimators=3, verbose=0).fit(data).save(folder + "/model")
     ...     rw.load(folder + "/model")

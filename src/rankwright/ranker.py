@@ -202,7 +202,7 @@ class Ranker(FittedRanker):
     Examples
     --------
     >>> from rankwright import Ranker, make_web_search
-    >>> train, test = make_web_search(60, seed=1).split(0.3)
+    >>> train, test = make_web_search(60, random_state=1).split(0.3)
     >>> ranker = Ranker(metric="ndcg@10", n_estimators=20, verbose=0).fit(train)
     >>> ranker.score(test) > 0.3
     True

@@ -98,7 +98,7 @@ class Run:
     --------
     >>> import tempfile
     >>> from rankwright import make_web_search
-    >>> train, valid = make_web_search(30, seed=1).split(0.3)
+    >>> train, valid = make_web_search(30, random_state=1).split(0.3)
     >>> parameters = {"n_estimators": 3, "n_jobs": 1}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = train_run(folder + "/first", train, valid, parameters=parameters, verbose=0)
@@ -311,7 +311,7 @@ def train_run(
     >>> import tempfile
     >>> from rankwright import make_web_search
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     data = make_web_search(20, seed=1)
+    ...     data = make_web_search(20, random_state=1)
     ...     parameters = {"n_estimators": 2, "n_jobs": 1}
     ...     run = train_run(folder + "/run", data, parameters=parameters, verbose=0)
     ...     same = train_run(folder + "/run", data, parameters=parameters, verbose=0)

@@ -145,7 +145,7 @@ class Folder:
         self.file.write_bytes(trees)
         (self.folder / "manifest.json").write_bytes(manifest)
         model = rw.load(self.folder)
-        scores = model.predict(self.rows, threads=1)
+        scores = model.predict(self.rows, n_jobs=1)
         again = type(model.forest).load(model.forest.dump())
         if not np.isfinite(scores).all() or not np.array_equal(again.predict(self.rows), scores):
             raise AssertionError(
@@ -153,7 +153,7 @@ class Folder:
             )
         if not np.isfinite(model.importances()).all():
             raise AssertionError("importances are not finite")
-        values = model.predict(self.rows, contributions=True, threads=1)
+        values = model.predict(self.rows, contributions=True, n_jobs=1)
         largest = sum(float(np.abs(tree.value).max()) for tree in model.forest.trees())
         if not np.allclose(values.sum(axis=1), scores, rtol=1e-6, atol=1e-6 * max(1.0, largest)):
             raise AssertionError("SHAP values do not add up to the scores")

@@ -35,7 +35,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
 def data() -> rw.RankingData:
-    return rw.make_web_search(30, kind="short", n_features=20, seed=1)
+    return rw.make_web_search(30, kind="short", n_features=20, random_state=1)
 
 
 def train(folder: Path) -> None:

@@ -60,11 +60,11 @@ def main() -> None:
     jobs: dict[str, Callable[[int], object]] = {}
     for objective, metric in OBJECTIVES:
         jobs[f"{objective} for {metric}"] = lambda n, o=objective, m=metric: gradients(
-            o, scores[:n], labels[:n], group=[n], metric=m, threads=1
+            o, scores[:n], labels[:n], group=[n], metric=m, n_jobs=1
         )
     for metric in ("err", "mrr"):
         jobs[f"{metric}, expected ties"] = lambda n, m=metric: evaluate(
-            np.zeros(n), labels[:n], group=[n], metrics=m, ties="expected", threads=1
+            np.zeros(n), labels[:n], group=[n], metrics=m, ties="expected", n_jobs=1
         )
     for name, job in jobs.items():
         job(50)  # compiles

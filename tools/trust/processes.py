@@ -30,7 +30,7 @@ def train(n_jobs: int = 1, seed: int = 0) -> bytes:
 
 
 def predict(path: str, n_jobs: int | None = None) -> bytes:
-    return rw.load(path).predict(data(), threads=n_jobs).tobytes()
+    return rw.load(path).predict(data(), n_jobs=n_jobs).tobytes()
 
 
 def forked(path: str) -> list[bytes]:

@@ -58,7 +58,7 @@ def data() -> rw.RankingData:
     frame["kind"] = pd.Categorical([f"k{code}" for code in draw.integers(0, 5, ROWS)])
     frame.loc[::7, "b"] = np.nan
     return rw.RankingData(
-        frame, draw.integers(0, 3, ROWS), qid=np.arange(ROWS) // 8, weights=np.ones(ROWS)
+        frame, draw.integers(0, 3, ROWS), qid=np.arange(ROWS) // 8, sample_weight=np.ones(ROWS)
     )
 
 
@@ -330,12 +330,12 @@ def model_reader(folder: Path, name: str) -> Reader:
             (model / "manifest.json").write_text(json.dumps(changed))
         read = rw.load(model)
         scores = read.predict(
-            rows if len(read.columns.feature_names) == rows.shape[1] else table, threads=1
+            rows if len(read.columns.feature_names) == rows.shape[1] else table, n_jobs=1
         )
         if not np.isfinite(scores).all():
             raise AssertionError("scores that are not finite")
         read.importances()
-        read.predict(rows, contributions=True, threads=1)
+        read.predict(rows, contributions=True, n_jobs=1)
         rw.Ranker.load(model).predict(rows)
 
     example = (model / "manifest.json" if name == "manifest.json" else trees).read_bytes()
@@ -406,7 +406,7 @@ def run_reader(folder: Path, name: str) -> Reader:
 def study_reader(folder: Path) -> Reader:
     path = folder / "study.log"
     with quiet():
-        rw.tune(data(), trials=2, trees=2, folds=2, threads=1, study=path)
+        rw.tune(data(), trials=2, n_estimators=2, folds=2, n_jobs=1, study=path)
 
     def use(content: bytes) -> None:
         path.write_bytes(content)

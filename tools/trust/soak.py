@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=50_000)
     parser.add_argument("--fits", type=int, default=200)
     options = parser.parse_args()
-    data = rw.make_web_search(options.documents // 100, n_features=40, seed=0)
+    data = rw.make_web_search(options.documents // 100, n_features=40, random_state=0)
     train, valid = data.split(0.2)
     seen: list[tuple[int, float]] = []
 
@@ -59,7 +59,7 @@ def main() -> None:
     warm, last = seen[len(seen) // 4][1], seen[-1][1]
     # The trees themselves have to be kept, as text and as arrays: a few times the size of the saved model.
     print(f"growth after a quarter: {last - warm:.0f} MB; the checkpoint has {size:.0f} MB")
-    small = rw.make_web_search(30, kind="short", n_features=20, seed=1)
+    small = rw.make_web_search(30, kind="short", n_features=20, random_state=1)
     figures = []
     for number in range(options.fits):
         rw.Ranker(n_estimators=10, min_child_samples=5, n_jobs=1 + number % 2, verbose=0).fit(

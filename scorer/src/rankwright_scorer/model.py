@@ -77,7 +77,7 @@ class Model:
         Examples
         --------
         >>> import rankwright, rankwright_scorer, tempfile
-        >>> train, test = rankwright.make_web_search(40, seed=1).split(0.3)
+        >>> train, test = rankwright.make_web_search(40, random_state=1).split(0.3)
         >>> ranker = rankwright.Ranker(n_estimators=5, verbose=0).fit(train)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     ranker.save(folder + "/model")

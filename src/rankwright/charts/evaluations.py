@@ -198,7 +198,7 @@ def plot_learning_curve(curve: LearningCurve, metric: str | None = None) -> Any:
     Examples
     --------
     >>> import rankwright as rw
-    >>> data = rw.make_web_search(20, kind="short", n_features=20, seed=1)
+    >>> data = rw.make_web_search(20, kind="short", n_features=20, random_state=1)
     >>> curve = rw.learning_curve(rw.column(data.feature_names[4]), data, [5, 10], repeats=2)
     >>> type(plot_learning_curve(curve)).__name__
     'LayerChart'

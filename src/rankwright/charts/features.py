@@ -31,7 +31,7 @@ def plot_importance(model: Ranker | Model | PermutationImportance, *, top: int =
     Examples
     --------
     >>> import rankwright as rw
-    >>> ranker = rw.Ranker(n_estimators=5, verbose=0).fit(rw.make_web_search(30, seed=1))
+    >>> ranker = rw.Ranker(n_estimators=5, verbose=0).fit(rw.make_web_search(30, random_state=1))
     >>> len(plot_importance(ranker, top=7).data.values)
     7
     """
@@ -68,7 +68,7 @@ def plot_linear_start(start: LinearStart, *, top: int = 20) -> Any:
     Examples
     --------
     >>> import rankwright as rw
-    >>> data = rw.make_web_search(40, n_features=20, seed=1)
+    >>> data = rw.make_web_search(40, n_features=20, random_state=1)
     >>> ranker = rw.Ranker(start="linear", n_estimators=2, verbose=0).fit(data)
     >>> len(plot_linear_start(ranker.linear_, top=7).data.values)
     7
@@ -122,7 +122,7 @@ def plot_explanation(explanation: Explanation, *, top: int = 15) -> Any:
     Examples
     --------
     >>> import rankwright as rw
-    >>> data = rw.make_web_search(30, seed=1)
+    >>> data = rw.make_web_search(30, random_state=1)
     >>> why = rw.Ranker(n_estimators=5, verbose=0).fit(data).explain(data, 0, 1)
     >>> len(plot_explanation(why, top=4).data.values)
     5

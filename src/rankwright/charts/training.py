@@ -47,7 +47,7 @@ def plot_curves(
     Examples
     --------
     >>> import rankwright as rw
-    >>> train, valid = rw.make_web_search(30, seed=1).split(0.3)
+    >>> train, valid = rw.make_web_search(30, random_state=1).split(0.3)
     >>> ranker = rw.Ranker(n_estimators=5, verbose=0).fit(train, eval_set=[valid])
     >>> type(plot_curves(ranker)).__name__
     'LayerChart'
@@ -173,7 +173,7 @@ def plot_position_bias(
     Examples
     --------
     >>> import rankwright as rw
-    >>> data = rw.make_web_search(30, kind="short", seed=1)
+    >>> data = rw.make_web_search(30, kind="short", random_state=1)
     >>> log = rw.simulate_clicks(data, impressions=5).to_data(by="session", examined_only=False)
     >>> ranker = rw.Ranker(n_estimators=5, verbose=0).fit(log, position="position")
     >>> len(plot_position_bias(ranker).data.values)

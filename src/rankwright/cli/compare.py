@@ -39,7 +39,7 @@ def compare(
         int, Option(help="Number of improved and of worsened queries to list.", min=0)
     ] = 5,
     base_score: options.BaseScore = None,
-    seed: Annotated[int, Option(help="Seed of the permutations and resamples.", min=0)] = 0,
+    random_state: Annotated[int, Option(help="Seed of the permutations and resamples.", min=0)] = 0,
     json: options.AsJson = False,
     *,
     reading: options.Reading,
@@ -72,7 +72,9 @@ def compare(
         opened.evaluate(system, metrics=metric_names, ties=ties, empty=empty, unjudged=unjudged)
         for system in systems
     ]
-    comparison = rw.compare(*results, names=names, metrics=metric_names, test=test, seed=seed)
+    comparison = rw.compare(
+        *results, names=names, metrics=metric_names, test=test, random_state=random_state
+    )
     # Means hide which queries win or lose, so the largest changes are listed too.
     changes = {
         name: _changes(results[0], result, main_metric, queries)

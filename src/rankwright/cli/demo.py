@@ -76,12 +76,12 @@ def demo(
         console.print(
             f"Generating {count} synthetic web-search queries (136 features, labels 0-4) ..."
         )
-        everything = rw.make_web_search(count, seed=random_state)
+        everything = rw.make_web_search(count, random_state=random_state)
     else:
         everything = read_data(data, **reading)
     # The test queries are put aside first, and training is monitored on other queries.
-    rest, test = everything.split(0.3, seed=random_state)
-    train, valid = rest.split(0.2, seed=random_state)
+    rest, test = everything.split(0.3, random_state=random_state)
+    train, valid = rest.split(0.2, random_state=random_state)
     console.print(
         f"Training on {train.n_queries} queries, monitoring {valid.n_queries}, comparing on {test.n_queries}."
     )
@@ -104,7 +104,9 @@ def demo(
         runs.append(run)
         scores = run.ranker.predict(test)
         results.append(rw.evaluate(scores, test.y, qid=test.qid, metrics=_METRICS))
-    comparison = rw.compare(*results, names=list(_SYSTEMS), metrics=_METRICS, seed=random_state)
+    comparison = rw.compare(
+        *results, names=list(_SYSTEMS), metrics=_METRICS, random_state=random_state
+    )
     console.print(_table(results, comparison, runs))
     console.print(
         "Means over queries, ± 95% intervals. * differs from lambdamart (p <= 0.05, Fisher's test, Holm).\n"

@@ -52,7 +52,7 @@ def interleave(
         ),
     ] = None,
     log_column: click_logs.Columns = None,
-    seed: Annotated[
+    random_state: Annotated[
         int | None, Option(help="Seed of the coins and of the test [0].", min=0)
     ] = None,
     json: options.AsJson = False,
@@ -83,7 +83,7 @@ def interleave(
             length=length or 10,
             lists=lists or 1,
             document=document,
-            seed=seed or 0,
+            seed=random_state or 0,
         )
         text = f"{summary['lists']} lists written to {out}"
     else:
@@ -96,12 +96,12 @@ def interleave(
         of_data = {f"--{name.replace('_', '-')}": value for name, value in reading.items()}
         _refuse(of_lists | of_data, needed="two systems and the data")
         if clicks is None:
-            of_test = {"--method": method, "--log-column": log_column, "--seed": seed}
+            of_test = {"--method": method, "--log-column": log_column, "--seed": random_state}
             _refuse(of_test, needed="--clicks")
         if effect is None:
             _refuse({"--tie-share": tie_share}, needed="--effect")
         summary, text = _test(
-            clicks, log_column, method or "team-draft", effect, tie_share, seed or 0
+            clicks, log_column, method or "team-draft", effect, tie_share, random_state or 0
         )
     echo(options.to_json(summary) if json else text)
 
@@ -130,7 +130,7 @@ def _test(
     design = 1.0
     if clicks is not None:
         log = click_logs.read_log(clicks, columns)
-        result = rw.compare_interleaved(log, method=method, seed=seed)
+        result = rw.compare_interleaved(log, method=method, random_state=seed)
         summary, design = result.to_dict(), result.design_effect
         lines.append(str(result))
         # A test with the same lists will have about as many ties as the log.
@@ -202,7 +202,7 @@ def _make_lists(
                 method=method,
                 length=min(length, end - start),
                 key=(query, session),
-                seed=seed,
+                random_state=seed,
             )
             # The table has a row for each document of a list, as a click log has.
             places = zip(shown.documents, shown.team, shown.rank_a, shown.rank_b, strict=True)

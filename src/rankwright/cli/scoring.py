@@ -71,7 +71,7 @@ class Systems:
             scores, labels, qid = rw.align(run, qrels, unjudged=float("nan"))
             return rw.evaluate(scores, labels, qid=qid, **options)
         scores, rows = self.score(text)
-        return rw.evaluate(scores, rows.labels, qid=rows.qid, weights=rows.weights, **options)
+        return rw.evaluate(scores, rows.labels, qid=rows.qid, sample_weight=rows.weights, **options)
 
     def evaluate_base_score(self, text: str, **options: Any) -> Evaluation | None:
         """Evaluate the scores that a model starts from, or the column that the user names; None without."""

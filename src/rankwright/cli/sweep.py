@@ -79,8 +79,8 @@ def sweep(
         folds=folds,
         steps=steps,
         parameters=parameters,
-        seed=random_state or 0,
-        threads=n_jobs,
+        random_state=random_state or 0,
+        n_jobs=n_jobs,
         progress=None if quiet else _show,
     )
     if report is not None:

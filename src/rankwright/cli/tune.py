@@ -133,10 +133,10 @@ def tune(
         space=space,
         trials=budget,
         seconds=seconds,
-        trees=n_estimators,
+        n_estimators=n_estimators,
         study=study or out.with_suffix(".study.log"),
-        seed=random_state or 0,
-        threads=n_jobs,
+        random_state=random_state or 0,
+        n_jobs=n_jobs,
         progress=None if quiet else show,
     )
     # After Ctrl-C too, the best parameters are written before the error.

@@ -44,7 +44,7 @@ def _use_defaults() -> None:
     """Do what commands and services do, once."""
     import rankwright as rw
 
-    data = rw.make_web_search(30, seed=1)
+    data = rw.make_web_search(30, random_state=1)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         rw.write_letor(data, path / "data.txt")
@@ -66,7 +66,7 @@ def _use_all() -> None:
     from rankwright.objectives.base import known_objectives
     from rankwright.objectives.options import NOISES
 
-    data = rw.make_web_search(30, seed=2)
+    data = rw.make_web_search(30, random_state=2)
     # Some options of objectives choose other kernels.
     scores, group, seen = np.linspace(0, 1, data.n_rows), data.group, np.full(data.n_rows, 0.5)
     variants: dict[str, list[dict[str, Any]]] = {
@@ -83,7 +83,7 @@ def _use_all() -> None:
             for metric in ("ndcg@10", "err@10"):
                 if metric == "err@10" and objective().capabilities.additive_only:
                     continue
-                bound = bind(name, data.y, group=group, metric=metric, threads=1, **options_)
+                bound = bind(name, data.y, group=group, metric=metric, n_jobs=1, **options_)
                 for wide in (1.0, 1e4):  # far scores are paired in another way
                     bound(wide * scores, 0)
                 # Propensities, for data from clicks, are used by some objectives only.
@@ -93,7 +93,7 @@ def _use_all() -> None:
                         data.y,
                         group=group,
                         metric=metric,
-                        threads=1,
+                        n_jobs=1,
                         propensity=seen,
                         **options_,
                     )(scores, 0)

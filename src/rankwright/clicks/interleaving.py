@@ -64,7 +64,7 @@ def interleave(
     method: Method = "team-draft",
     length: int | None = None,
     key: Hashable = 0,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> InterleavedList:
     """Make one list of two rankings.
 
@@ -81,7 +81,7 @@ def interleave(
         Length of the list, at most the length of the shorter ranking; by default this length or 10.
     key
         Decides the coins together with the seed. Give each list a key of its own, for example (query, session).
-    seed
+    random_state
         Equal seeds and keys give equal coins.
 
     Examples
@@ -109,7 +109,9 @@ def interleave(
     number = {document: i for i, document in enumerate(candidates)}
     ids = np.empty(1, dtype=object)
     ids[0] = key
-    coins = random_stream(seed, Purpose.INTERLEAVING, int(query_keys(ids)[0])).random((1, length))
+    coins = random_stream(random_state, Purpose.INTERLEAVING, int(query_keys(ids)[0])).random(
+        (1, length)
+    )
     order_a, order_b = (np.array([number[document] for document in ranking]) for ranking in (a, b))
     lists, by_b = _MAKERS[method](order_a, order_b, coins, length)
     documents = [candidates[i] for i in lists[0].tolist()]
@@ -138,7 +140,7 @@ def simulate_interleaving(
     impressions: int = 10,
     shown: int = 10,
     max_label: float | None = None,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> ClickLog:
     """Simulate users who click in interleaved lists of two rankers.
 
@@ -150,7 +152,7 @@ def simulate_interleaving(
         The rankers, or scores of the rows of `data`.
     method
         ``"team-draft"`` or ``"balanced"``.
-    examination, exponent, persistence, trust, noise, impressions, shown, max_label, seed
+    examination, exponent, persistence, trust, noise, impressions, shown, max_label, random_state
         As in `simulate_clicks`.
 
     Returns
@@ -184,7 +186,7 @@ def simulate_interleaving(
             "rank_b": ranks[1][lists],
         }
 
-    return simulated_log(data, show, user, noise, impressions, shown, max_label, seed)
+    return simulated_log(data, show, user, noise, impressions, shown, max_label, random_state)
 
 
 def click_credit(log: ClickLog, method: Method) -> tuple[_Integers, _Integers]:

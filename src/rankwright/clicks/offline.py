@@ -148,7 +148,7 @@ def evaluate_clicks(
     relevance: ArrayLike | None = None,
     confidence: float = 0.95,
     resamples: int = 2000,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> ClickEvaluation:
     """Estimate metrics of a new ranking from the clicks in lists of another ranking.
 
@@ -172,7 +172,7 @@ def evaluate_clicks(
     relevance
         For "dr": probability of a click if examined, for each row of ``log.data``. By default it is learned from the
         clicks and features, for each half of the queries from the other half.
-    confidence, resamples, seed
+    confidence, resamples, random_state
         Level of the intervals; number and seed of the bootstrap resamples over queries.
 
     Returns
@@ -212,7 +212,7 @@ def evaluate_clicks(
     # Estimators differ in the gain of a document; "snips" also divides by the sum of gains.
     gains = {"ips": counts.ips, "snips": counts.ips}
     if "dr" in estimators:
-        gains["dr"] = counts.doubly_robust(_relevance(log, data, theta, relevance, seed))
+        gains["dr"] = counts.doubly_robust(_relevance(log, data, theta, relevance, random_state))
     rows: list[ClickEstimate] = []
     per_query: dict[str, Floats] = {}
     coverage: dict[str, float] = {}
@@ -247,7 +247,7 @@ def evaluate_clicks(
             else:
                 per_query[f"{name} {estimator}"] = query_values
             low, high = bootstrap_interval(
-                query_values, query_weights, resamples, confidence, (seed, 0)
+                query_values, query_weights, resamples, confidence, (random_state, 0)
             )
             mean = float(np.average(query_values, weights=query_weights))
             rows.append(ClickEstimate(name, estimator, mean, low, high, effective_clicks))

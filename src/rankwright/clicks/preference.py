@@ -98,7 +98,7 @@ def compare_interleaved(
     confidence: float = 0.95,
     permutations: int = 20_000,
     resamples: int = 2000,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> InterleavingResult:
     """Test which of two rankers users prefer, from clicks in lists that `interleave` made.
 
@@ -112,7 +112,7 @@ def compare_interleaved(
         balanced interleaving.
     method
         How the lists were made.
-    confidence, permutations, resamples, seed
+    confidence, permutations, resamples, random_state
         Level of the interval; sampled permutations of the test, bootstrap resamples, and their seed.
 
     Examples
@@ -133,7 +133,7 @@ def compare_interleaved(
     query = log.queries.query_of_row[log.first_rows]
     impressions = np.bincount(query).astype(np.float64)
     mean = np.bincount(query, weights=outcome) / impressions
-    key = (seed, 0)
+    key = (random_state, 0)
     low, high = bootstrap_interval(mean, impressions, resamples, confidence, key)
     return InterleavingResult(
         wins_a=int((outcome < 0).sum()),

@@ -137,7 +137,7 @@ def estimate_propensities(
     limit: int = 50,
     resamples: int = 100,
     confidence: float = 0.95,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Propensities:
     """Estimate how likely each position is examined, relative to the first.
 
@@ -157,7 +157,7 @@ def estimate_propensities(
         Bootstrap resamples of queries for the intervals; 0 for none. "em" takes its model of relevance as given.
     confidence
         Level of the intervals.
-    seed
+    random_state
         Seed of the resamples.
 
     Returns
@@ -192,14 +192,14 @@ def estimate_propensities(
             "the log has one position only, so position bias and relevance cannot be told apart."
         )
     if method == "em":
-        cells, estimate = _by_features(log, limit, seed)
+        cells, estimate = _by_features(log, limit, random_state)
     else:
         cells, estimate = _by_shows(log, method, limit)
     # Intervals are symmetric for the logarithm, because only ratios of propensities are known.
     log_curve = estimate(None)
     low = high = np.full(cells.n_positions, np.nan)
     if resamples:
-        deviation = _deviations(estimate, log.queries.n_queries, resamples, seed)
+        deviation = _deviations(estimate, log.queries.n_queries, resamples, random_state)
         half = NormalDist().inv_cdf((1 + confidence) / 2) * deviation
         low, high = np.exp(log_curve - half), np.exp(log_curve + half)
     shows, clicks = cells.by_position()

@@ -42,7 +42,7 @@ def simulate_clicks(
     temperature: float = 0.0,
     randomise: Literal["swap", "shuffle"] | None = None,
     max_label: float | None = None,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> ClickLog:
     """Simulate users who click in the lists that a ranker shows.
 
@@ -78,7 +78,7 @@ def simulate_clicks(
         are marked in the field ``"randomised"``, from which `estimate_propensities` learns.
     max_label
         The largest grade there is; by default the largest in `data`.
-    seed
+    random_state
         Equal arguments give equal logs.
 
     Returns
@@ -111,7 +111,7 @@ def simulate_clicks(
     def show(query: Candidates) -> tuple[_Integers, dict[str, NDArray[Any]]]:
         return _lists(query, rankers[:, query.rows], temperature, randomise)
 
-    return simulated_log(data, show, user, noise, impressions, shown, max_label, seed)
+    return simulated_log(data, show, user, noise, impressions, shown, max_label, random_state)
 
 
 class Candidates(NamedTuple):

@@ -87,7 +87,7 @@ def _read(piece: Piece) -> RankingData | None:
         if len(y) == 0:
             return None
         fields = {} if base is None else {FIELD: base}
-        return RankingData(X, y, qid=qid, weights=weights, fields=fields)
+        return RankingData(X, y, qid=qid, sample_weight=weights, fields=fields)
     # A partition may be empty, for example after a filter, and empty data cannot be made.
     if not isinstance(source, str):
         if len(source) == 0:
@@ -100,7 +100,7 @@ def _read(piece: Piece) -> RankingData | None:
             source,
             _label(piece),
             qid=piece.qid,
-            weights=weights,
+            sample_weight=weights,
             categorical=piece.categorical or None,
             fields=_field_columns(piece),
         )
@@ -269,7 +269,7 @@ def _with_columns(data: RankingData, columns: Columns, base_score: str | None) -
         X[:, column] = table[np.where(np.isnan(values), len(of_piece), values).astype(np.int64)]
     fields = {} if base_score is None else {base_score: data.fields[base_score]}
     return RankingData(
-        X, data.labels, qid=data.qid, weights=data.weights, reference=columns, fields=fields
+        X, data.labels, qid=data.qid, sample_weight=data.weights, reference=columns, fields=fields
     )
 
 
@@ -292,10 +292,10 @@ def assemble(parts: Sequence[RankingData | None], columns: Columns) -> RankingDa
         stacked([part.X for part in filled]),
         labels,
         qid=joined_ids([part.qid for part in filled]),
-        weights=weights,
+        sample_weight=weights,
         reference=columns,
         fields=fields,
-    ).canonical(threads=1)
+    ).canonical(n_jobs=1)
 
 
 def _further_fields(data: RankingData) -> list[str]:
@@ -308,7 +308,7 @@ def without_rows(columns: Columns, labels: Sequence[str], fields: Sequence[str])
     # All machines take part in each sum, and weight 0 keeps the row out of every metric.
     X = np.full((1, len(columns.feature_names)), np.nan)
     zero, no_scores = ({name: [0.0] for name in names} for names in (labels, fields))
-    return RankingData(X, zero, qid=[0], weights=[0.0], reference=columns, fields=no_scores)
+    return RankingData(X, zero, qid=[0], sample_weight=[0.0], reference=columns, fields=no_scores)
 
 
 def content_hash(data: RankingData) -> int:

@@ -93,7 +93,7 @@ def only_judged(data: RankingData) -> RankingData:
             "all queries of a worker are without labels; leave out queries without labels, or use "
             "fewer workers."
         )
-    return data.only_judged().canonical(threads=1)
+    return data.only_judged().canonical(n_jobs=1)
 
 
 def sample_rows(train: RankingData) -> RowSample:

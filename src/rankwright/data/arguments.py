@@ -103,7 +103,7 @@ def ranking_data(
         y,
         qid=qid,
         group=group,
-        weights=weights,
+        sample_weight=weights,
         categorical=categorical,
         reference=reference,
         fields=arrays,

@@ -48,7 +48,7 @@ class RankingData:
         Query id per row, of any hashable type; or the name of a column of ``X``.
     group
         Instead of ``qid``: the number of rows of each query, in row order.
-    weights
+    sample_weight
         A weight per row, or per query in the order in which the queries first appear.
     feature_names
         Names of the columns; by default the names in the frame.
@@ -125,7 +125,7 @@ class RankingData:
         *,
         qid: Any = None,
         group: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         categorical: Sequence[str | int] | None = None,
         reference: HasColumns | None = None,
@@ -154,8 +154,8 @@ class RankingData:
         # Rows are checked once they are grouped, because the error names the row and its query.
         _check_finite(self.X, names, self.queries)
         self.weights: NDArray[np.float64] | None = None
-        if weights is not None:
-            self.weights = self.queries.per_row(weights)
+        if sample_weight is not None:
+            self.weights = self.queries.per_row(sample_weight)
 
         self._set_labels(given.y, has_pairs=pairs is not None)
         self._set_fields(given.fields, document)
@@ -265,7 +265,7 @@ class RankingData:
         """Reorder values per row, such as scores, to the order in which the caller gave the rows."""
         return self.queries.ungroup(grouped)
 
-    def canonical(self, *, threads: int | None = None) -> RankingData:
+    def canonical(self, *, n_jobs: int | None = None) -> RankingData:
         """Return the rows of each query in an order that depends on their content alone, as training uses them.
 
         `ungroup` still returns results to the caller's order. The features are copied unless they are in
@@ -278,7 +278,7 @@ class RankingData:
         >>> bool((a.canonical().X == b.canonical().X).all())
         True
         """
-        return self._arranged(canonical_order(self, threads), Recipe(), threads)
+        return self._arranged(canonical_order(self, n_jobs), Recipe(), n_jobs)
 
     def with_features(
         self,
@@ -454,7 +454,7 @@ class RankingData:
         judged = every.only_judged()
         if judged is every:
             return every
-        return judged.canonical(threads=threads)
+        return judged.canonical(n_jobs=threads)
 
     def only_judged(self) -> RankingData:
         """Return the rows that have all of their labels; queries without such rows are left out.
@@ -545,7 +545,7 @@ class RankingData:
         return mask
 
     def split(
-        self, share: float = 0.2, *, seed: int = 0, by: str | None = None, gap: float = 0.0
+        self, share: float = 0.2, *, random_state: int = 0, by: str | None = None, gap: float = 0.0
     ) -> tuple[RankingData, RankingData]:
         """Split by query into (the rest, a random ``share`` of the queries).
 
@@ -569,12 +569,12 @@ class RankingData:
         if is_by_time(by, gap):
             past, future = latest(self, n_test, gap)
             return self.subset(past), self.subset(future)
-        shuffled = np.random.default_rng(seed).permutation(self.n_queries)
+        shuffled = np.random.default_rng(random_state).permutation(self.n_queries)
         warn_of_mixed_times(self, (np.argsort(shuffled) < n_test).astype(np.int64))
         return self.subset(shuffled[n_test:]), self.subset(shuffled[:n_test])
 
     def kfold(
-        self, k: int = 5, *, seed: int = 0, by: str | None = None, gap: float = 0.0
+        self, k: int = 5, *, random_state: int = 0, by: str | None = None, gap: float = 0.0
     ) -> Iterator[tuple[RankingData, RankingData]]:
         """Yield ``k`` pairs (train, test); each query is in exactly a single test part.
 
@@ -599,7 +599,7 @@ class RankingData:
             for past, future in forward_folds(self, k, gap):
                 yield self.subset(past), self.subset(future)
             return
-        parts = np.array_split(np.random.default_rng(seed).permutation(self.n_queries), k)
+        parts = np.array_split(np.random.default_rng(random_state).permutation(self.n_queries), k)
         part_of_query = np.empty(self.n_queries, dtype=np.int64)
         for fold, part in enumerate(parts):
             part_of_query[part] = fold
@@ -640,7 +640,7 @@ class RankingData:
         ['bm25']
         """
         names = self.feature_names
-        data = RankingData(X, y, qid=qid, weights=weights, feature_names=names, fields=fields)
+        data = RankingData(X, y, qid=qid, sample_weight=weights, feature_names=names, fields=fields)
         data.label_names = tuple(
             name for name in self.label_names if name in fields or name == self.label_names[0]
         )

@@ -66,7 +66,7 @@ class Folds:
 
     def parts(self, data: RankingData, seed: int) -> Iterator[tuple[RankingData, RankingData]]:
         """Yield the queries to train on and to test on for each fold."""
-        return data.kfold(self.number, seed=seed, by=self.by, gap=self.gap)
+        return data.kfold(self.number, random_state=seed, by=self.by, gap=self.gap)
 
     def __str__(self) -> str:
         if self.by is None:

@@ -58,7 +58,7 @@ def stream_data(
     >>> import pathlib, tempfile
     >>> from rankwright import Ranker, make_web_search, read_data, write_data
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_data(make_web_search(30, n_features=20, seed=1), folder + "/train.parquet")
+    ...     write_data(make_web_search(30, n_features=20, random_state=1), folder + "/train.parquet")
     ...     data = stream_data(folder)
     ...     in_memory = Ranker(n_estimators=3, verbose=0).fit(read_data(folder + "/train.parquet"))
     >>> streamed = Ranker(n_estimators=3, verbose=0).fit(data)
@@ -118,7 +118,7 @@ def _joined(X: Any, blocks: Sequence[RowBlock], reader: Any, labelled: bool) -> 
         X,
         labels or np.zeros(len(order)),
         qid=_queries(blocks, in_files),
-        weights=None if weights is None else in_files([weights]),
+        sample_weight=None if weights is None else in_files([weights]),
         feature_names=columns.feature_names,
         fields={
             name: in_files([block.fields[name] for block in blocks]) for name in blocks[0].fields

@@ -23,7 +23,7 @@ class Purpose(IntEnum):
 
 def random_stream(seed: int, purpose: Purpose, key: int) -> np.random.Generator:
     """Return the random stream of a purpose and a query."""
-    checks.whole("seed", seed, least=0, most=2**64 - 1)
+    checks.whole("random_state", seed, least=0, most=2**64 - 1)
     # The counter's low words count the draws; its top word separates the purposes.
     return np.random.Generator(
         np.random.Philox(

@@ -85,7 +85,7 @@ def make_web_search(
     n_features: int = 136,
     mean_length: float | None = None,
     first_query: int = 0,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> RankingData:
     """Generate search results with graded labels, similar to the public collections.
 
@@ -115,7 +115,7 @@ def make_web_search(
         log-normal and at least 5.
     first_query
         Number of the first query, counted from 0. Query number q has the id q + 1.
-    seed
+    random_state
         Determines the world. Equal arguments give equal data.
 
     Returns
@@ -125,8 +125,8 @@ def make_web_search(
 
     Examples
     --------
-    >>> train = make_web_search(30, seed=7)
-    >>> test = make_web_search(10, first_query=30, seed=7)
+    >>> train = make_web_search(30, random_state=7)
+    >>> test = make_web_search(10, first_query=30, random_state=7)
     >>> train.n_queries, test.n_queries, test.X.shape[1]
     (30, 10, 136)
     """
@@ -140,10 +140,10 @@ def make_web_search(
     checks.number("mean_length", mean_length, least=2 * _SHORTEST)
     checks.whole("first_query", first_query, least=0)
 
-    world = _World.of(seed, _KINDS[kind].shares, n_features)
+    world = _World.of(random_state, _KINDS[kind].shares, n_features)
     numbers = range(first_query, first_query + n_queries)
     # A stream gives first the length of its query, then the documents.
-    streams = [random_stream(seed, Purpose.QUERY, number) for number in numbers]
+    streams = [random_stream(random_state, Purpose.QUERY, number) for number in numbers]
     lengths = np.array([_draw_length(rng, mean_length) for rng in streams], dtype=np.int64)
     ends = np.cumsum(lengths)
     X = np.empty((int(ends[-1]), n_features), dtype=np.float32)

@@ -59,7 +59,7 @@ class GapCurve(Tabular):
     Examples
     --------
     >>> from rankwright import Ranker, make_web_search
-    >>> train, test = make_web_search(40, kind="short", seed=1).split(0.5)
+    >>> train, test = make_web_search(40, kind="short", random_state=1).split(0.5)
     >>> ranker = Ranker(n_estimators=20, min_child_samples=5, verbose=0, n_jobs=1).fit(train)
     >>> curve = generalisation_gap(ranker, train, test, every=10)
     >>> [point.trees for point in curve.points], curve.points[-1].gap > 0
@@ -119,7 +119,7 @@ def generalisation_gap(
     Examples
     --------
     >>> from rankwright import Ranker, make_web_search
-    >>> train, test = make_web_search(40, kind="short", seed=1).split(0.5)
+    >>> train, test = make_web_search(40, kind="short", random_state=1).split(0.5)
     >>> ranker = Ranker(n_estimators=4, verbose=0, n_jobs=1).fit(train)
     >>> same = generalisation_gap(ranker, test, test, metrics=["map", "mrr"], every=4)
     >>> [(point.metric, point.gap) for point in same.points]
@@ -132,14 +132,14 @@ def generalisation_gap(
     options: dict[str, Any] = {
         "metrics": ranker.metrics_ if metrics is None else metrics,
         "ties": ties,
-        "threads": threads_of(ranker, threads),
+        "n_jobs": threads_of(ranker, threads),
     }
     reach = float(ndtri((1 + confidence) / 2))
     points = []
     both = zip(stages(ranker, train, every), stages(ranker, test, every), strict=True)
     for (n_trees, train_scores), (_, test_scores) in both:
         seen, unseen = (
-            evaluate(scores, data.labels, qid=data.qid, weights=data.weights, **options)
+            evaluate(scores, data.labels, qid=data.qid, sample_weight=data.weights, **options)
             for scores, data in ((train_scores, train), (test_scores, test))
         )
         for name in seen.mean:
@@ -329,7 +329,7 @@ def query_changes(
     from scipy.stats import binomtest
 
     metric = next(iter(before.per_query)) if metric is None else str(metric)
-    options: dict[str, Any] = {"confidence": confidence, "seed": seed}
+    options: dict[str, Any] = {"confidence": confidence, "random_state": seed}
     overall = compare(before, after, metrics=metric, names=names, **options).rows[0]
     places = {query: place for place, query in enumerate(after.query_ids.tolist())}
     # The second evaluation may have the queries in another order.

@@ -194,7 +194,7 @@ def compare(
     permutations: int = 100_000,
     resamples: int = 10_000,
     confidence: float = 0.95,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Comparison:
     """Compare systems with a baseline, query by query.
 
@@ -256,7 +256,7 @@ def compare(
     With ``data``, systems are evaluated here:
 
     >>> import rankwright as rw
-    >>> test = rw.make_web_search(40, kind="short", seed=1)
+    >>> test = rw.make_web_search(40, kind="short", random_state=1)
     >>> first, second = test.feature_names[:2]
     >>> comparison = compare(rw.column(first), rw.rrf(first, second), data=test)
     >>> comparison.baseline == f"column:{first}"
@@ -266,7 +266,7 @@ def compare(
     checks.fraction("confidence", confidence)
     checks.whole("permutations", permutations, least=1)
     checks.whole("resamples", resamples, least=1)
-    checks.whole("seed", seed, least=0)
+    checks.whole("random_state", random_state, least=0)
     wanted = metrics
     if data is not None:
         check_data(data)
@@ -289,7 +289,7 @@ def compare(
         )
 
     # A comparison without rows holds the settings while the rows are computed.
-    settings = Comparison((), names[0], test, permutations, resamples, confidence, seed)
+    settings = Comparison((), names[0], test, permutations, resamples, confidence, random_state)
     rows: list[PairedResult] = []
     for metric in pairing.shared_metrics(systems, names, metrics):
         values = [

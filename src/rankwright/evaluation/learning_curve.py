@@ -114,7 +114,7 @@ def learning_curve(
     repeats: int = 20,
     test_queries: int | None = None,
     confidence: float = 0.95,
-    seed: int = 0,
+    random_state: int = 0,
     by: str | None = None,
     gap: float = 0.0,
 ) -> LearningCurve:
@@ -141,7 +141,7 @@ def learning_curve(
         Test queries of each repetition; by default all queries that the largest number of training queries leaves.
     confidence
         Level of the intervals, which are bootstrapped over queries.
-    seed
+    random_state
         The same seed gives the same splits.
     by, gap
         With ``by="time"`` the test queries are always the latest by the field ``time``, and training queries are drawn
@@ -150,7 +150,7 @@ def learning_curve(
     Examples
     --------
     >>> import rankwright as rw
-    >>> data = rw.make_web_search(40, kind="short", n_features=20, seed=1)
+    >>> data = rw.make_web_search(40, kind="short", n_features=20, random_state=1)
     >>> ranker = rw.Ranker(n_estimators=5, verbose=0)
     >>> systems = {"today": rw.column(data.feature_names[4]), "learned": ranker}
     >>> curve = learning_curve(systems, data, [10, 20], repeats=2)
@@ -162,7 +162,7 @@ def learning_curve(
     before, latest_queries = _before_and_latest(data, test_queries, by, gap)
     sizes = _sizes(queries, len(before), leave_some=by is None)
     checks.whole("repeats", repeats, least=1)
-    checks.whole("seed", seed, least=0)
+    checks.whole("random_state", random_state, least=0)
     checks.fraction("confidence", confidence)
     n_test = data.n_queries - sizes[-1]
     if by is not None:
@@ -173,7 +173,7 @@ def learning_curve(
     values: dict[tuple[str, int, str], Floats] = {}
     for repeat in range(repeats):
         # Random test queries come first, and the latest ones if the order is that of time.
-        shuffled = np.random.default_rng([seed, repeat]).permutation(before)
+        shuffled = np.random.default_rng([random_state, repeat]).permutation(before)
         if by is not None:
             shuffled = np.concatenate([latest_queries, shuffled])
         # Queries in ascending order, as a subset has them.
@@ -189,7 +189,7 @@ def learning_curve(
                         (metric, size, name), np.full((repeats, data.n_queries), np.nan)
                     )
                     table[repeat, tested] = per_query
-    points = _points(values, next(iter(named)), confidence, seed)
+    points = _points(values, next(iter(named)), confidence, random_state)
     return LearningCurve(tuple(points), repeats, n_test, confidence)
 
 

@@ -123,8 +123,8 @@ def evaluate(
     ties: str = "worst",
     empty: str = "skip",
     unjudged: str = "not-relevant",
-    weights: ArrayLike | None = None,
-    threads: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
 ) -> Evaluation:
     """Evaluate scores against labels, query by query.
 
@@ -148,10 +148,10 @@ def evaluate(
     unjudged
         How documents without a label count: ``"not-relevant"`` as label 0, ``"condensed"`` not at all, as if they were
         not in the list. The metric ``"judged@10"`` is the share of documents with a label.
-    weights
+    sample_weight
         Weights of the queries in the mean, one per query in order of first appearance, or one per row
         (constant within a query).
-    threads
+    n_jobs
         Number of threads; all cores by default. The result does not depend on it.
 
     Examples
@@ -175,8 +175,8 @@ def evaluate(
         ties=ties,
         empty=empty,
         unjudged=unjudged,
-        weights=weights,
-        threads=threads,
+        weights=sample_weight,
+        threads=n_jobs,
     )
     for text in metric_texts(metrics):
         for _, term in metric(text).terms():
@@ -191,7 +191,7 @@ def evaluate_data(
     **options: Any,
 ) -> Evaluation:
     """Evaluate scores of data by its labels, queries and weights; options are options of `evaluate`."""
-    named: dict[str, Any] = {"group": data.group, "weights": data.weights, "metrics": metrics}
+    named: dict[str, Any] = {"group": data.group, "sample_weight": data.weights, "metrics": metrics}
     return evaluate(scores, data.labels, **named, **options)
 
 

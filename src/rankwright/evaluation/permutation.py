@@ -51,7 +51,7 @@ class PermutationImportance(Tabular):
     Examples
     --------
     >>> import rankwright as rw
-    >>> data = rw.make_web_search(30, n_features=25, seed=1)
+    >>> data = rw.make_web_search(30, n_features=25, random_state=1)
     >>> result = rw.Ranker(n_estimators=5, verbose=0).fit(data).permutation_importance(data, repeats=2)
     >>> len(result.features), bool(np.all(np.diff(result.losses) <= 0))
     (25, True)
@@ -91,7 +91,7 @@ def permutation_importance(
     columns: Sequence[int],
     used: NDArray[np.bool_],
     repeats: int,
-    seed: int,
+    random_state: int,
     confidence: float,
     threads: int,
     verbose: int,
@@ -110,14 +110,14 @@ def permutation_importance(
         Numbers of the columns to shuffle.
     used
         Whether the model looks at a column at all; shuffling another column has no effect [all columns].
-    repeats, seed, confidence, threads, verbose
+    repeats, random_state, confidence, threads, verbose
         As in `Ranker.permutation_importance`.
     """
     from rich.console import Console
     from rich.progress import track
 
     # Draws must not depend on the order of the rows.
-    data = data.canonical(threads=threads)
+    data = data.canonical(n_jobs=threads)
     evaluator = Evaluator(
         data.labels, group=data.group, metrics=[metric], weights=data.weights, threads=threads
     )
@@ -136,11 +136,11 @@ def permutation_importance(
             continue
         losses_of_repeats = []
         for repeat in range(repeats):
-            after = evaluator(score(_shuffled(data, column, seed, repeat))).per_query[name]
+            after = evaluator(score(_shuffled(data, column, random_state, repeat))).per_query[name]
             losses_of_repeats.append(sign * (before - after)[counted])
         # Queries are the sample of the bootstrap, so the repeats of a query are averaged first.
         loss = np.mean(losses_of_repeats, axis=0)
-        interval = bootstrap_interval(loss, weight, _RESAMPLES, confidence, (seed, column))
+        interval = bootstrap_interval(loss, weight, _RESAMPLES, confidence, (random_state, column))
         rows.append((mean(loss, weight), *interval))
     order = np.argsort([-loss for loss, _, _ in rows], kind="stable")
     losses, low, high = np.array(rows)[order].T

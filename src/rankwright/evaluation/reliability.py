@@ -94,7 +94,7 @@ def reliability(
     *,
     qid: Any = None,
     group: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     bins: int = 15,
 ) -> Reliability:
     """Compare predicted values with their targets.
@@ -107,7 +107,7 @@ def reliability(
         Observed labels, or 1 for relevant and 0 for not relevant.
     qid, group
         Which rows belong together: an id per row in any order, or sizes in row order.
-    weights
+    sample_weight
         One per row, or one per query in order of first appearance.
     bins
         Number of bins; fewer are used if values are equal.
@@ -129,7 +129,7 @@ def reliability(
         if not np.isfinite(array).all():
             row = int(np.flatnonzero(~np.isfinite(array))[0])
             raise ValueError(f"{name}[{row}] is {array[row]}; give finite numbers.")
-    w = np.ones(queries.n_rows) if weights is None else queries.per_row(weights)
+    w = np.ones(queries.n_rows) if sample_weight is None else queries.per_row(sample_weight)
     v, t = queries.group(v), queries.group(t)
     if w.sum() == 0:
         raise ValueError("all weights are 0, so there is no mean; give positive weights.")

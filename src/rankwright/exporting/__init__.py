@@ -4,7 +4,7 @@ Examples
 --------
 >>> import tempfile
 >>> import rankwright as rw
->>> data = rw.make_web_search(20, seed=1)
+>>> data = rw.make_web_search(20, random_state=1)
 >>> ranker = rw.Ranker(n_estimators=3, verbose=0).fit(data)
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     rw.export(ranker, "opensearch", folder + "/model.json").name
@@ -98,7 +98,7 @@ def export(
     --------
     >>> import tempfile
     >>> import rankwright as rw
-    >>> data = rw.make_web_search(20, seed=1)
+    >>> data = rw.make_web_search(20, random_state=1)
     >>> ranker = rw.Ranker(n_estimators=3, verbose=0).fit(data)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     export(ranker, "solr", folder).name

@@ -39,7 +39,7 @@ def available_threads(threads: int | None) -> int:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
-    return whole("threads", threads, least=1, most=MOST_THREADS)
+    return whole("n_jobs", threads, least=1, most=MOST_THREADS)
 
 
 def even_ranges(work: NDArray[np.float64], parts: int) -> list[tuple[int, int]]:

@@ -127,9 +127,9 @@ def bind(
     qid: Any = None,
     group: ArrayLike | None = None,
     metric: str | Metric = "ndcg",
-    seed: int = 0,
-    threads: int | None = None,
-    weights: ArrayLike | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    sample_weight: ArrayLike | None = None,
     pairs: Any = None,
     propensity: ArrayLike | None = None,
     clip: float | None = None,
@@ -150,11 +150,11 @@ def bind(
         depend on its id, or with ``group`` on its number.
     metric
         The metric to optimise. Objectives with another loss do not use it (`Capabilities.uses_metric`).
-    seed
+    random_state
         Draws are a function of (seed, iteration, query, draw).
-    threads
+    n_jobs
         Number of threads; all cores by default. The result does not depend on it.
-    weights
+    sample_weight
         Factors of gradient and curvature: a weight per row, or a weight per query in order of first appearance.
     pairs
         Preferences to learn from, by row number, for an objective such as ``"ranknet(pairs)"``; as in `RankingData`.
@@ -179,8 +179,8 @@ def bind(
             raise ValueError("labels are missing, and pairs may need them; leave out one of them.")
         by_name = grouped_labels(labels, queries)
         labels = {name: queries.ungroup(values)[judged] for name, values in by_name.items()}
-        if weights is not None:
-            weights = queries.ungroup(queries.per_row(weights))[judged]
+        if sample_weight is not None:
+            sample_weight = queries.ungroup(queries.per_row(sample_weight))[judged]
         if propensity is not None:
             propensity = np.asarray(propensity)[judged]
         # Ids of queries stay the same, and so do their random draws.
@@ -199,9 +199,9 @@ def bind(
         weight = inverse_propensities(seen, y, queries, clip=clip, self_normalised=self_normalised)
         inverse = queries.ungroup(weight)
     shared: dict[str, Any] = {
-        "seed": seed,
-        "threads": threads,
-        "weights": weights,
+        "seed": random_state,
+        "threads": n_jobs,
+        "weights": sample_weight,
         "pairs": given,
         "inverse": inverse,
     }
@@ -218,10 +218,10 @@ def gradients(
     qid: Any = None,
     group: ArrayLike | None = None,
     metric: str | Metric = "ndcg",
-    seed: int = 0,
+    random_state: int = 0,
     iteration: int = 0,
-    threads: int | None = None,
-    weights: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    sample_weight: ArrayLike | None = None,
     pairs: Any = None,
     propensity: ArrayLike | None = None,
     clip: float | None = None,
@@ -244,9 +244,9 @@ def gradients(
         qid=qid,
         group=group,
         metric=metric,
-        seed=seed,
-        threads=threads,
-        weights=weights,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        sample_weight=sample_weight,
         pairs=pairs,
         propensity=propensity,
         clip=clip,

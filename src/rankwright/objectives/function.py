@@ -188,7 +188,7 @@ def check_gradients(
     if scores is not None:
         z = queries.group(np.asarray(scores, np.float64))
     y = queries.group(np.asarray(labels, np.float64))
-    bound = bind(objective, y, group=queries.sizes, metric=metric, threads=1)
+    bound = bind(objective, y, group=queries.sizes, metric=metric, n_jobs=1)
     grad, hess = bound(z)
     shifts = step * np.eye(len(z))
     slopes = np.array([bound(z + shift)[0] - bound(z - shift)[0] for shift in shifts]) / (2 * step)

@@ -50,7 +50,7 @@ def run_report(
     >>> import tempfile
     >>> from rankwright import make_web_search
     >>> from rankwright.runs import train_run
-    >>> train, test = make_web_search(30, seed=1).split(0.3)
+    >>> train, test = make_web_search(30, random_state=1).split(0.3)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = train_run(f"{folder}/first", train, parameters={"n_estimators": 3, "n_jobs": 1}, verbose=0)
     ...     page = run_report([run], test)

@@ -111,7 +111,7 @@ def calibration_section(scored: ScoredRuns, runs: Mapping[int, Run]) -> list[Sec
             continue
         values = calibration(scored.scores[number])
         targets = targets_of(data.y, calibration.target, calibration.threshold)
-        curve = reliability(values, targets, group=data.group, weights=data.weights)
+        curve = reliability(values, targets, group=data.group, sample_weight=data.weights)
         rows.append([name, calibration.describe(), curve.error, curve.largest])
         target = "mean label"
         if calibration.target == "relevance":

@@ -30,7 +30,7 @@ def tuning_report(tuning: Tuning, *, title: str = "Tuning") -> Page:
     >>> from rankwright import make_web_search
     >>> from rankwright.tuning.search import tune
     >>> data = make_web_search(24, n_features=20, mean_length=20)
-    >>> page = tuning_report(tune(data, metric="map", trials=2, trees=5, folds=2, threads=1))
+    >>> page = tuning_report(tune(data, metric="map", trials=2, n_estimators=5, folds=2, n_jobs=1))
     >>> [section.title for section in page.sections]
     ['Best trial', 'Search', 'Trials']
     """

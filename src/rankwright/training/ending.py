@@ -90,7 +90,7 @@ def ending_line(manifest: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> from rankwright import Ranker, make_web_search
-    >>> ranker = Ranker(n_estimators=3, verbose=0).fit(make_web_search(30, seed=1))
+    >>> ranker = Ranker(n_estimators=3, verbose=0).fit(make_web_search(30, random_state=1))
     >>> ending_line(ranker.manifest_)
     'Training ended after 3 trees, as many as n_estimators allows.'
     """

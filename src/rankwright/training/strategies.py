@@ -502,7 +502,7 @@ def _train_members(training: Training, strategy: Members) -> Fitted:
             with training.interrupts.allowed():
                 # Each query is left out by a single member, so all rows get an honest score.
                 scores[np.repeat(held_out, given.group)] = fitted.model.predict(
-                    given.subset(held_out), threads=plan.threads
+                    given.subset(held_out), n_jobs=plan.threads
                 )
         except KeyboardInterrupt:
             if not members:

@@ -29,8 +29,8 @@ _STEPS_OF_MANY = 4  # the same for more than two goals
 _FIXED = {
     "objective": "goals",
     "metric": "metrics",
-    "random_state": "seed",
-    "n_jobs": "threads",
+    "random_state": "random_state",
+    "n_jobs": "n_jobs",
     "verbose": "progress",
 }
 
@@ -132,8 +132,8 @@ def sweep_goals(
     steps: int | None = None,
     shares: Sequence[Sequence[float]] | None = None,
     parameters: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    threads: int | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
     progress: Callable[[GoalSweep], object] | None = None,
 ) -> GoalSweep:
     """Train for several goals with different weights, each with the same number of trees, and find the Pareto front.
@@ -157,7 +157,7 @@ def sweep_goals(
         Instead of ``steps``, the weights themselves: for each training one per goal; they need not sum to 1.
     parameters
         Parameters of the `Ranker`, such as ``n_estimators``.
-    seed, threads
+    random_state, n_jobs
         As in `rankwright.tune`.
     progress
         Called after each training with the result so far.
@@ -169,7 +169,7 @@ def sweep_goals(
     >>> data = make_web_search(30, n_features=20, mean_length=20)
     >>> labels = {"relevance": data.y, "margin": np.round(4 * np.random.default_rng(0).random(len(data)))}
     >>> data = RankingData(data.X, labels, qid=data.qid)
-    >>> sweep = sweep_goals(data, steps=2, folds=2, parameters={"n_estimators": 5}, threads=1)
+    >>> sweep = sweep_goals(data, steps=2, folds=2, parameters={"n_estimators": 5}, n_jobs=1)
     >>> [point.shares for point in sweep.points]
     [(1.0, 0.0), (0.5, 0.5), (0.0, 1.0)]
     >>> sweep.points[1].objective
@@ -199,11 +199,13 @@ def sweep_goals(
         all_shares = _even_shares(len(terms), steps)
     else:
         all_shares = [_normalised(weights, len(terms)) for weights in shares]
-    parts = validation_parts(data, valid, folds, seed)
+    parts = validation_parts(data, valid, folds, random_state)
     sweep = GoalSweep(tuple(map(str, terms)), tuple(map(str, targets)), ())
     for point_shares in all_shares:
         objective = _mixture(terms, point_shares)
-        values = [_values(objective, targets, part, parameters, seed, threads) for part in parts]
+        values = [
+            _values(objective, targets, part, parameters, random_state, n_jobs) for part in parts
+        ]
         point = GoalPoint(point_shares, str(objective), tuple(np.mean(values, axis=0).tolist()))
         sweep = replace(sweep, points=(*sweep.points, point))
         if progress is not None:
@@ -262,5 +264,5 @@ def _values(
     ).fit(train)
     if ranker.interrupted_:
         raise KeyboardInterrupt
-    result = evaluate_data(ranker.predict(held_out), held_out, metrics, threads=threads)
+    result = evaluate_data(ranker.predict(held_out), held_out, metrics, n_jobs=threads)
     return list(result.mean.values())

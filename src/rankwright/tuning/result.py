@@ -78,7 +78,7 @@ class Tuning(Tabular):
     Examples
     --------
     >>> from rankwright import make_web_search, tune
-    >>> tuning = tune(make_web_search(24, n_features=20), trials=1, trees=3, folds=2, threads=1)
+    >>> tuning = tune(make_web_search(24, n_features=20), trials=1, n_estimators=3, folds=2, n_jobs=1)
     >>> print(tuning)
     trial  ndcg@10  trees  parameters
         1  0...      ...

@@ -48,10 +48,10 @@ def tune(
     space: Space | None = None,
     trials: int | None = None,
     seconds: float | None = None,
-    trees: int | None = None,
+    n_estimators: int | None = None,
     study: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    threads: int | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
     progress: Callable[[Tuning], object] | None = None,
 ) -> Tuning:
     """Choose the hyperparameters of a `Ranker` on validation queries.
@@ -84,13 +84,13 @@ def tune(
     trials, seconds
         Limits of the search: the number of trials, including the trials of a resumed study, and the time of this call.
         A trial that exceeds the time is dropped, unless it is the first.
-    trees
+    n_estimators
         Largest number of trees, instead of the preset's.
     study
         A file that stores each trial, and from which the same call resumes after an interruption.
-    seed
+    random_state
         Seed of the search, of the folds and of each training. The same seed gives the same trials.
-    threads
+    n_jobs
         Number of threads; all cores by default. The result does not depend on it.
     progress
         Called after each trial with the result so far.
@@ -99,9 +99,9 @@ def tune(
     --------
     >>> from rankwright import Ranker, make_web_search
     >>> data = make_web_search(24, n_features=20, mean_length=20)
-    >>> tuning = tune(data, metric="map", trials=2, trees=5, folds=2, threads=1)
+    >>> tuning = tune(data, metric="map", trials=2, n_estimators=5, folds=2, n_jobs=1)
     >>> ranker = Ranker(**tuning.best, verbose=0).fit(data)
-    >>> tuning = tune(data, constraint="map >= 0.1", trials=2, trees=5, folds=2, threads=1)
+    >>> tuning = tune(data, constraint="map >= 0.1", trials=2, n_estimators=5, folds=2, n_jobs=1)
     >>> tuning.best_trial.constraint_values[0] > 0.1
     True
     """
@@ -122,22 +122,22 @@ def tune(
         full_space["leaf_values"] = "diagonal"
     check_names(space or {}, resolved)
     full_space |= dict(space or {})
-    parts = validation_parts(data, valid, folds, seed)
+    parts = validation_parts(data, valid, folds, random_state)
     training = _Training(
         resolved,
         target,
         constraints,
-        plan.trees if trees is None else checks.whole("trees", trees, least=1),
+        plan.trees if n_estimators is None else checks.whole("n_estimators", n_estimators, least=1),
         plan.patience,
-        seed,
-        threads,
+        random_state,
+        n_jobs,
         base_score,
     )
     first = None
     if plan.from_defaults:
         # Some defaults depend on the data: we train one tree to get them.
         ranker = Ranker(
-            objective, target, n_estimators=1, random_state=seed, n_jobs=threads, verbose=0
+            objective, target, n_estimators=1, random_state=random_state, n_jobs=n_jobs, verbose=0
         )
         ranker.fit(parts[0][0], base_score=base_score)
         first = default_values(full_space, resolved, ranker)
@@ -151,9 +151,9 @@ def tune(
         "objective": str(resolved),
         "space": {name: repr(values) for name, values in full_space.items()},
         "folds": folds if isinstance(folds, str) else len(parts),
-        "trees": training.max_trees,
+        "n_estimators": training.max_trees,
         "preset": preset,
-        "seed": seed,
+        "random_state": random_state,
     }
     if base_score is not None:
         search["base_score"] = base_score
@@ -174,7 +174,7 @@ def tune(
         constraints=constraints,
         seconds=seconds,
         study=study,
-        seed=seed,
+        seed=random_state,
         progress=progress,
     )
 

@@ -125,9 +125,9 @@ _STEERED = Choice((None, 0.02, 0.05, 0.1))  # None steers the learning rate from
 _RESERVED = {
     "objective": "objective",
     "metric": "metric",
-    "n_estimators": "trees",
-    "random_state": "seed",
-    "n_jobs": "threads",
+    "n_estimators": "n_estimators",
+    "random_state": "random_state",
+    "n_jobs": "n_jobs",
     "early_stopping_rounds": "preset",
     "early_stopping": "preset",
     "stopping_rule": "preset",

@@ -290,7 +290,7 @@ def validation_value(
     scores: NDArray[np.float64], data: RankingData, metric: Metric, threads: int
 ) -> float:
     """Evaluate a metric on validation queries."""
-    mean = evaluate_data(scores, data, [metric], threads=threads).mean[str(metric)]
+    mean = evaluate_data(scores, data, [metric], n_jobs=threads).mean[str(metric)]
     if math.isnan(mean):
         raise ValueError(
             f"no validation query has a relevant document, so {metric} has no value; validate on other queries, or use "

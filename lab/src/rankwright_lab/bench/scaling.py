@@ -193,7 +193,7 @@ def _gradient_curve(
     for _, documents, length in points:
         data = _problem(documents, length, 1)
         scores = data.X[:, 0] + np.random.default_rng(1).normal(size=data.n_rows)
-        bound = bind(objective, data.y, group=data.group, metric=metric, threads=threads)
+        bound = bind(objective, data.y, group=data.group, metric=metric, n_jobs=threads)
         call = partial(bound, scores, 0)
         call()  # compiles, and allocates the memory that is reused by later calls
         seconds.append(statistics.median(_seconds(call) for _ in range(rounds)))

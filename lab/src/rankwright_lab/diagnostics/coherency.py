@@ -287,7 +287,7 @@ class IncoherencyCurve:
     Examples
     --------
     >>> from rankwright import Ranker, make_web_search
-    >>> data = make_web_search(20, kind="short", seed=1)
+    >>> data = make_web_search(20, kind="short", random_state=1)
     >>> ranker = Ranker("lambdamart(truncation=k)", "ndcg@5", n_estimators=6, verbose=0, n_jobs=1).fit(data)
     >>> curve = incoherency_curve(ranker, data, every=2)
     >>> curve.trees.tolist(), len(curve.to_dataframe())
@@ -391,7 +391,7 @@ def incoherency_curve(
     Examples
     --------
     >>> from rankwright import Ranker, make_web_search
-    >>> data = make_web_search(20, kind="sparse", mean_length=60, seed=1)
+    >>> data = make_web_search(20, kind="sparse", mean_length=60, random_state=1)
     >>> ranker = Ranker("lambdamart(truncation=k)", "ndcg@5", n_estimators=4, verbose=0, n_jobs=1).fit(data)
     >>> plain, extended = (
     ...     incoherency_curve(ranker, data, objective=f"lambdamart(truncation=k{more})")

@@ -59,7 +59,7 @@ class Diagnosis:
     Examples
     --------
     >>> from rankwright import Ranker, make_web_search
-    >>> train, test = make_web_search(30, kind="short", seed=1).split(0.5)
+    >>> train, test = make_web_search(30, kind="short", random_state=1).split(0.5)
     >>> ranker = Ranker("lambdamart(truncation=k)", n_estimators=5, verbose=0, n_jobs=1).fit(train)
     >>> diagnosis = diagnose(ranker, test, train=train, repeats=10, samples=10)
     >>> sorted(diagnosis.to_dict())
@@ -174,7 +174,7 @@ def diagnose(
     Examples
     --------
     >>> from rankwright import Ranker, make_web_search
-    >>> data = make_web_search(20, kind="short", seed=1)
+    >>> data = make_web_search(20, kind="short", random_state=1)
     >>> ranker = Ranker("lambdamart", n_estimators=3, verbose=0, n_jobs=1).fit(data)
     >>> diagnosis = diagnose(ranker, data, repeats=10, samples=10)
     >>> diagnosis.gap is None, diagnosis.changes is None
@@ -233,8 +233,8 @@ def diagnose(
                 data.labels,
                 qid=data.qid,
                 metrics=[target],
-                weights=data.weights,
-                threads=threads,
+                sample_weight=data.weights,
+                n_jobs=threads,
             )
             for candidate in (other, ranker)
         ]

@@ -173,7 +173,7 @@ def directness(
     if not has_gain.any():
         raise ValueError(f"{target}: no document has any gain; check the labels.")
     exact = evaluate(
-        z, y, group=queries.sizes, metrics=[target], ties=ties, threads=threads
+        z, y, group=queries.sizes, metrics=[target], ties=ties, n_jobs=threads
     ).per_query[str(target)]
     if isinstance(source, SoftRank):
         surrogate, error = (

@@ -220,7 +220,13 @@ def estimators(
 
     def draw(source: Objective, own_seed: int) -> _Draws:
         bound = bind(
-            source, labels, qid=qid, group=group, metric=target, seed=own_seed, threads=threads
+            source,
+            labels,
+            qid=qid,
+            group=group,
+            metric=target,
+            random_state=own_seed,
+            n_jobs=threads,
         )
         return _Draws.of(bound, np.asarray(scores, dtype=np.float64), queries, int(repeats))
 

@@ -23,7 +23,7 @@ def incoherency_section(curves: Sequence[IncoherencyCurve]) -> Section:
     --------
     >>> from rankwright import Ranker, make_web_search
     >>> from rankwright_lab.diagnostics import incoherency_curve
-    >>> data = make_web_search(20, kind="short", seed=1)
+    >>> data = make_web_search(20, kind="short", random_state=1)
     >>> ranker = Ranker("lambdamart", "ndcg@5", n_estimators=3, verbose=0, n_jobs=1).fit(data)
     >>> incoherency_section([incoherency_curve(ranker, data)]).title
     'Gradient incoherency'
@@ -202,7 +202,7 @@ def gap_section(curve: GapCurve) -> Section:
     --------
     >>> from rankwright import Ranker, make_web_search
     >>> from rankwright.evaluation.changes import generalisation_gap
-    >>> train, test = make_web_search(20, kind="short", seed=1).split(0.5)
+    >>> train, test = make_web_search(20, kind="short", random_state=1).split(0.5)
     >>> ranker = Ranker(n_estimators=3, verbose=0, n_jobs=1).fit(train)
     >>> gap_section(generalisation_gap(ranker, train, test)).title
     'Generalisation gap'

@@ -107,7 +107,7 @@ class ExperimentSettings:
         )  # ids differ between worlds too, since all test queries are pooled
         for part, size in sizes.items():
             kinds: dict[str, Any] = {"kind": self.kind, "mean_length": self.budget.length}
-            parts[part] = make_web_search(size, first_query=first, seed=number, **kinds)
+            parts[part] = make_web_search(size, first_query=first, random_state=number, **kinds)
             first += size
         return Fold(str(number + 1), **parts)
 

@@ -48,7 +48,7 @@ def cross_entropies(
     >>> cross_entropies(np.zeros(2), np.array([1.0, 0.0]), Queries.of(2, None, [2])).round(4).tolist()
     [0.6931]
     """
-    bound = bind("xendcg(newton=false)", labels, group=queries.sizes, threads=1)
+    bound = bind("xendcg(newton=false)", labels, group=queries.sizes, n_jobs=1)
     grad, _ = bound(scores, iteration)
     starts = queries.boundaries[:-1]
     highest = np.repeat(np.maximum.reduceat(scores, starts), queries.sizes)

@@ -175,7 +175,7 @@ def _outcomes(
         scores = stages[best[target]]
         reported = list(dict.fromkeys([target, *metrics]))
         tested = evaluate(
-            scores, fold.test.y, group=fold.test.group, metrics=reported, threads=threads
+            scores, fold.test.y, group=fold.test.group, metrics=reported, n_jobs=threads
         )
         yield Outcome(
             data=data,
@@ -211,9 +211,7 @@ def _curves(
 ) -> dict[str, list[float]]:
     curves: dict[str, list[float]] = {target: [] for target in targets}
     for scores in stages_of(model, valid, every):
-        result = evaluate(
-            scores, valid.y, group=valid.group, metrics=list(targets), threads=threads
-        )
+        result = evaluate(scores, valid.y, group=valid.group, metrics=list(targets), n_jobs=threads)
         for target in targets:
             curves[target].append(result.mean[target])
     return curves

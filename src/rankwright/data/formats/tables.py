@@ -388,7 +388,7 @@ def data_of_table(table: Any, options: ReadOptions) -> RankingData:
         table,
         labels or np.zeros(len(table)),
         qid=options.qid,
-        weights=weights,
+        sample_weight=weights,
         categorical=list(dict.fromkeys(categorical)) or None,
         reference=options.reference,
         fields=fields,
