@@ -171,6 +171,16 @@ def test_models_of_other_libraries_are_named(peers: dict[str, Any]) -> None:
             rw.Ranker().fit(X, LABELS, qid=QID, init_model=model)
 
 
+def test_tables_of_other_libraries_are_named() -> None:
+    with pytest.raises(ValueError, match="Dataset of LightGBM; give the array"):
+        rw.Ranker().fit(lgb.Dataset(X, LABELS), qid=QID)
+    spark = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})()
+    with pytest.raises(ValueError, match=r"DataFrame of Spark; give X\.toPandas\(\)"):
+        rw.Ranker().fit(spark, "grade", qid="query")
+    with pytest.raises(ValueError, match=r"list of dicts; give a data frame"):
+        rw.Ranker().fit([{"a": 1.0}] * len(X), LABELS, qid=QID)
+
+
 def test_files_of_other_libraries_are_named(peers: dict[str, Any], tmp_path: Path) -> None:
     import catboost
     import joblib

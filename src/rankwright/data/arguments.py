@@ -20,6 +20,7 @@ from rankwright.data.columns import (
 from rankwright.data.dataset import RankingData
 from rankwright.support.checks import ArgumentError
 from rankwright.support.files import is_path
+from rankwright.support.other_libraries import refuse_other_table
 
 if TYPE_CHECKING:
     from rankwright.data.formats.contract import Show
@@ -93,6 +94,7 @@ def ranking_data(
         if pairs is not None:
             data = data.with_pairs(pairs, document)
         return data
+    refuse_other_table(X)
     if y is None and pairs is None:
         raise ValueError("requires y to be passed, but the target y is None: labels, one per row.")
     # Fields that are given by name are taken out of the features, because a model must not

@@ -15,6 +15,7 @@ from rankwright.data.columns import names_columns, take_column
 from rankwright.data.queries import Queries, check_labels
 from rankwright.support.frames import as_frame
 from rankwright.support.notation import check_label_name, nearest
+from rankwright.support.other_libraries import refuse_other_table
 
 Labels = Mapping[str, NDArray[np.float64]]
 UNNAMED = "label"  # the name of a label that was given without a name
@@ -66,6 +67,7 @@ def take_named(X: Any, y: Any, qid: Any, fields: Any, document: Any) -> Given:
 
 def _refuse_names(X: Any, y: Any, qid: Any, fields: Any) -> None:
     """Raise ValueError if arguments name columns of data without names."""
+    refuse_other_table(X)
     for name, value in (("y", y), ("qid", qid)):
         if isinstance(value, str):
             raise ValueError(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.on_disk import is_on_disk
+from rankwright.support.other_libraries import refuse_other_table
 
 Matrix = Any  # a NumPy 2-D array, in memory or mapped from a file, or a SciPy CSR matrix
 _ROWS_PER_CHECK = 65_536  # checking for infinities in slices needs less memory
@@ -156,6 +157,7 @@ def _flaw_of_coo(X: Any) -> str | None:
 
 def dense(X: Any) -> NDArray[Any]:
     """Return X as a 2-D array; float32 and float64 are unchanged, other numbers become float64."""
+    refuse_other_table(X)
     try:
         # Masked values are missing values, which are NaN here.
         if np.ma.isMaskedArray(X):
@@ -166,10 +168,12 @@ def dense(X: Any) -> NDArray[Any]:
         raise ValueError(
             "the rows of X have different lengths; give every row the same number of features."
         ) from None
+    if isinstance(X, list) and len(X) > 0 and isinstance(X[0], dict):
+        raise ValueError("X is a list of dicts; give a data frame, such as pandas.DataFrame(X).")
     if matrix.ndim != 2:
         raise ValueError(
-            f"X must be a table of rows and columns; got shape {matrix.shape}. Reshape your data: a single feature "
-            "is X.reshape(-1, 1)."
+            f"X must be a table of rows and columns; got shape {matrix.shape}. Reshape your data: a single row is "
+            "X.reshape(1, -1), and a single feature X.reshape(-1, 1)."
         )
     if matrix.dtype in (np.float32, np.float64):
         return matrix

@@ -7,7 +7,12 @@ from typing import Any
 
 from rankwright.support.files import PathLike
 
-_LIBRARIES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
+_LIBRARIES = {
+    "lightgbm": "LightGBM",
+    "xgboost": "XGBoost",
+    "catboost": "CatBoost",
+    "pyspark": "Spark",
+}
 # How files begin, a word among their first bytes, and what they are.
 _FILES = (
     (b"tree\n", b"version=", "a model of LightGBM"),
@@ -46,6 +51,17 @@ def library_of(value: Any) -> str | None:
         if library is not None:
             return library
     return None
+
+
+def refuse_other_table(X: Any) -> None:
+    """Raise ValueError if the rows are an object of another library."""
+    library = library_of(X)
+    if library is None:
+        return
+    remedy = "the array or data frame that it was made of"
+    if library == "Spark":
+        remedy = "X.toPandas(), or the Parquet files that it is stored in"
+    raise ValueError(f"X is a {type(X).__name__} of {library}; give {remedy}.")
 
 
 def kind_of_file(path: PathLike) -> str | None:

@@ -308,6 +308,8 @@ def resolved(
         if name is not None and name not in columns:
             near = get_close_matches(name, columns, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
+            if len(columns) == 1 and ";" in columns[0]:
+                hint = " The values are separated by semicolons; write the file with commas."
             raise ArgumentError(
                 option,
                 "must name one of them.",
