@@ -9,16 +9,7 @@ from typing import Any
 
 
 def renamed(old: str, new: str, *, since: str, removed: str) -> Callable[..., Any]:
-    """Decorate a function, one of whose keyword arguments has got another name.
-
-    Examples
-    --------
-    >>> @renamed("n_trees", "trees", since="0.2", removed="0.4")
-    ... def grow(trees):
-    ...     return trees
-    >>> grow(trees=3)
-    3
-    """
+    """Decorate a function, one of whose keyword arguments has got another name: a warning names it."""
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
