@@ -864,8 +864,8 @@ def test_mistakes_of_the_first_commands_are_answered_with_the_remedy(
     data = letor(tmp_path / "data.txt", X)
     for command, answer in (
         (
-            ["train", data, "--n-estimators", "9", "--out", "x"],
-            "the parameter n_estimators is --trees.",
+            ["train", data, "--early-stopping-rounds", "9", "--out", "x"],
+            "the parameter early_stopping_rounds is --early-stopping.",
         ),
         (
             ["train", data, "--learning-rate", "1", "--out", "x"],

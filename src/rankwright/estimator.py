@@ -16,6 +16,7 @@ from rankwright.data.columns import (
     Columns,
     drop_columns,
     frame_columns,
+    further_columns,
     named_column,
     names_columns,
 )
@@ -599,6 +600,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             named = list(y)
         # The columns of labels and queries in the training data are not features here either.
         not_features = [*named, qid, *labels, self.qid_column_]
+        base = None if start is None else start[1]
+        not_features += [name for name in further_columns(X, self.columns_) if name != base]
         features = drop_columns(X, [name for name in not_features if isinstance(name, str)])
         y, qid = named_labels_of(X, y), named_column(X, qid, "qid")
         return ranking_data(features, y, qid, group, sample_weight, self.columns_, base_score=start)

@@ -14,6 +14,7 @@ from rankwright.data.columns import (
     drop_columns,
     encode_features,
     frame_columns,
+    further_columns,
     named_column,
 )
 from rankwright.data.matrices import as_dense
@@ -716,7 +717,7 @@ class Model:
         label, qid = self.manifest.get("label_column"), self.manifest.get("qid_column")
         labels = label if isinstance(label, list) else [label]
         ignored = [*labels, qid, *leave_out, *self.manifest.get("other_columns", [])]
-        ignored.append(self.base_score)
+        ignored += [self.base_score, *further_columns(X, self.columns)]
         features = self.columns.feature_names
         X = drop_columns(X, [name for name in ignored if name not in (None, *features)])
         return encode_features(X, self.columns)

@@ -39,7 +39,10 @@ def compare(
         int, Option(help="Number of improved and of worsened queries to list.", min=0)
     ] = 5,
     base_score: options.BaseScore = None,
-    random_state: Annotated[int, Option(help="Seed of the permutations and resamples.", min=0)] = 0,
+    random_state: Annotated[
+        int,
+        Option("--random-state", "--seed", help="Seed of the permutations and resamples.", min=0),
+    ] = 0,
     json: options.AsJson = False,
     *,
     reading: options.Reading,

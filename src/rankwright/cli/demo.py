@@ -39,9 +39,14 @@ def demo(
     queries: Annotated[
         int | None, Option(help="Number of synthetic queries [400].", min=20)
     ] = None,
-    n_estimators: Annotated[int, Option("--trees", help="Trees per model.", min=1)] = 150,
+    n_estimators: Annotated[
+        int, Option("--n-estimators", "--trees", help="Trees per model.", min=1)
+    ] = 150,
     random_state: Annotated[
-        int, Option("--seed", help="Seed of the data, the split and the models.", min=0)
+        int,
+        Option(
+            "--random-state", "--seed", help="Seed of the data, the split and the models.", min=0
+        ),
     ] = 0,
     n_jobs: options.Threads = None,
     *,

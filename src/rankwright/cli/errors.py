@@ -60,7 +60,7 @@ class TrainingCommand(Command):
         from rankwright import Ranker
         from rankwright.training.other_names import meaning
 
-        # A user who knows the library tries --n-estimators, for example, although the option is --trees.
+        # A user who knows the library tries --early-stopping-rounds in place of --early-stopping.
         name = unknown.lstrip("-").replace("-", "_")
         for option in self.params:
             if option.name == name:

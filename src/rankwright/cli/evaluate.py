@@ -23,6 +23,8 @@ def evaluate(
     metrics: Annotated[
         list[str] | None,
         Option(
+            "--metrics",
+            "--metric",
             metavar="METRICS",
             help="Metrics, space-separated or repeated [ndcg@10 map mrr; dcg@10 with --clicks].",
             autocompletion=completion.metrics,

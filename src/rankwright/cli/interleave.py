@@ -53,7 +53,8 @@ def interleave(
     ] = None,
     log_column: click_logs.Columns = None,
     random_state: Annotated[
-        int | None, Option(help="Seed of the coins and of the test [0].", min=0)
+        int | None,
+        Option("--random-state", "--seed", help="Seed of the coins and of the test [0].", min=0),
     ] = None,
     json: options.AsJson = False,
     *,
@@ -96,7 +97,11 @@ def interleave(
         of_data = {f"--{name.replace('_', '-')}": value for name, value in reading.items()}
         _refuse(of_lists | of_data, needed="two systems and the data")
         if clicks is None:
-            of_test = {"--method": method, "--log-column": log_column, "--seed": random_state}
+            of_test = {
+                "--method": method,
+                "--log-column": log_column,
+                "--random-state": random_state,
+            }
             _refuse(of_test, needed="--clicks")
         if effect is None:
             _refuse({"--tie-share": tie_share}, needed="--effect")

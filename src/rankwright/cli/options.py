@@ -26,7 +26,13 @@ Model = Annotated[Path, Argument(metavar="RUN", help="Run folder or saved model.
 Data = Annotated[Path, Argument(metavar="DATA", help="LETOR, Parquet or CSV.")]
 Metrics = Annotated[
     str,
-    Option(metavar="METRICS", help="Space-separated metrics.", autocompletion=completion.metrics),
+    Option(
+        "--metrics",
+        "--metric",
+        metavar="METRICS",
+        help="Space-separated metrics.",
+        autocompletion=completion.metrics,
+    ),
 ]
 Ties = Annotated[Literal["worst", "best", "expected", "input"], Option(help="How ties are broken.")]
 Empty = Annotated[
@@ -72,10 +78,16 @@ Objective = Annotated[
     str | None,
     Option(metavar="TEXT", help="Training objective [auto].", autocompletion=completion.objectives),
 ]
-Trees = Annotated[int | None, Option("--trees", metavar="N", min=1, help="Number of trees [300].")]
-Seed = Annotated[int | None, Option("--seed", metavar="N", min=0, help="Random seed [0].")]
+Trees = Annotated[
+    int | None,
+    Option("--n-estimators", "--trees", metavar="N", min=1, help="Number of trees [300]."),
+]
+Seed = Annotated[
+    int | None, Option("--random-state", "--seed", metavar="N", min=0, help="Random seed [0].")
+]
 Threads = Annotated[
-    int | None, Option("--threads", metavar="N", min=1, help="Number of threads [all cores].")
+    int | None,
+    Option("--n-jobs", "--threads", metavar="N", min=1, help="Number of threads [all cores]."),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -174,6 +186,8 @@ RANKER_OPTIONS: dict[str, Any] = {
     "metric": Annotated[
         list[str] | None,
         Option(
+            "--metric",
+            "--metrics",
             metavar="METRICS",
             help="Metric to optimise, then metrics to monitor; repeatable [ndcg@10].",
             autocompletion=completion.metrics,

@@ -36,7 +36,9 @@ def report(
     metrics: Annotated[
         list[str] | None,
         Option(
-            help="Metrics, space-separated or repeated [the metrics of the runs]; queries are compared by the first."
+            "--metrics",
+            "--metric",
+            help="Metrics, space-separated or repeated [the metrics of the runs]; queries are compared by the first.",
         ),
     ] = None,
     title: Annotated[str | None, Option(help="Title of the page.")] = None,

@@ -26,7 +26,11 @@ def sweep(
     ] = None,
     metrics: Annotated[
         str | None,
-        Option(help="Space-separated metrics, one for each goal [ndcg@10 of each --label]."),
+        Option(
+            "--metrics",
+            "--metric",
+            help="Space-separated metrics, one for each goal [ndcg@10 of each --label].",
+        ),
     ] = None,
     valid: options.Valid = None,
     folds: options.Folds = None,

@@ -28,7 +28,10 @@ def tune(
     ] = Path("best.toml"),
     valid: options.Valid = None,
     metric: Annotated[
-        str, Option(help="Metric to optimise.", autocompletion=completion.metrics)
+        str,
+        Option(
+            "--metric", "--metrics", help="Metric to optimise.", autocompletion=completion.metrics
+        ),
     ] = "ndcg@10",
     objective: Annotated[
         str,
@@ -59,7 +62,13 @@ def tune(
     folds: options.Folds = None,
     n_estimators: Annotated[
         int | None,
-        Option("--trees", metavar="N", help="Maximum number of trees [500 or 1000].", min=1),
+        Option(
+            "--n-estimators",
+            "--trees",
+            metavar="N",
+            help="Maximum number of trees [500 or 1000].",
+            min=1,
+        ),
     ] = None,
     study: Annotated[
         Path | None,

@@ -141,6 +141,21 @@ def drop_columns(X: Any, names: Sequence[str]) -> Any:
     return frame.drop(present).to_native()
 
 
+def further_columns(X: Any, columns: HasColumns) -> list[str]:
+    """Return the columns of a data frame that are no features, if it has all features by name.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> further_columns(pd.DataFrame({"bm25": [1.0], "url": ["x"]}), Columns(["bm25"], {}))
+    ['url']
+    """
+    given, features = frame_columns(X), set(columns.feature_names)
+    if not columns.named or not features <= set(given):
+        return []
+    return [name for name in given if name not in features]
+
+
 def take_column(
     frame: nw.DataFrame[Any], name: str, argument: str
 ) -> tuple[nw.DataFrame[Any], nw.Series[Any]]:

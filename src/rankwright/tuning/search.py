@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.data.arguments import evaluation_sets, ranking_data
 from rankwright.data.base_score import base_field
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Folds
@@ -36,12 +37,16 @@ _FOLDS = 3
 
 
 def tune(
-    data: RankingData,
+    X: Any,
+    y: Any = None,
     *,
+    qid: Any = None,
+    group: Any = None,
+    sample_weight: Any = None,
     metric: str | Metric = "ndcg@10",
     objective: str | Objective = "auto",
     constraint: str | Constraint | Sequence[str | Constraint] | None = None,
-    valid: RankingData | None = None,
+    valid: Any = None,
     base_score: str | None = None,
     folds: int | str | None = None,
     preset: str = "default",
@@ -61,8 +66,8 @@ def tune(
 
     Parameters
     ----------
-    data
-        Queries to train on.
+    X, y, qid, group, sample_weight
+        Queries to train on, as in `Ranker.fit`: a `RankingData`, or features, labels and query ids.
     metric, objective
         As in `Ranker`.
     constraint
@@ -70,7 +75,8 @@ def tune(
         They are checked at the number of trees with the best metric. Of the trials that meet them, the trial with the
         best metric wins. With a constraint no trial is stopped early.
     valid
-        Queries to validate on. Without them ``data`` is split by query into folds, each of which validates once.
+        Queries to validate on, as a set of ``eval_set`` in `Ranker.fit`. Without them the queries are split into folds,
+        each of which validates once.
     base_score
         Name of the field or feature with the scores to start from; see `Ranker.fit`.
     folds
@@ -110,6 +116,9 @@ def tune(
     from rankwright.training.defaults import AUTO_PAIRS, is_auto, resolve_objective
 
     checks.choice("preset", preset, PRESETS)
+    data = ranking_data(X, y, qid, group, sample_weight)
+    if valid is not None:
+        (valid,) = evaluation_sets([valid], data, y, qid, given=X)
     plan = PRESETS[preset]
     target = parse_metric(metric)
     constraints = read_constraints(constraint)
