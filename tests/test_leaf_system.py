@@ -146,7 +146,7 @@ def bound(objective, metric, labels, **options):
 def test_leaf_system(objective, weights):
     metric, expected = CASES[objective]
     scores, labels, leaf = problem()
-    g, h = bound(objective, metric, labels, weights=weights).leaf_system(
+    g, h = bound(objective, metric, labels, sample_weight=weights).leaf_system(
         np.concatenate(scores), leaf, LEAVES, 2
     )
     wanted = brute_force(expected, scores, labels, leaf, weights)
@@ -176,7 +176,7 @@ def test_sums_with_factors_and_lengths():
         + 0.5 * XENDCG().per_length()
         + 2 * (QueryRMSE() + RankNet()).per_length(-1)
     )
-    g, h = bound(total, "map", labels, weights=weights).leaf_system(
+    g, h = bound(total, "map", labels, sample_weight=weights).leaf_system(
         np.concatenate(scores), leaf, LEAVES, 2
     )
     n = np.array([len(z) for z in scores])
@@ -199,7 +199,7 @@ def test_same_bits_for_any_number_of_threads(objective):
     scores, labels, leaf = problem(3)
     metric = CASES.get(objective, ("ndcg",))[0]
     systems = [
-        bound(objective, metric, labels, threads=threads).leaf_system(
+        bound(objective, metric, labels, n_jobs=threads).leaf_system(
             np.concatenate(scores), leaf, LEAVES
         )
         for threads in (1, 2, 7)
@@ -225,7 +225,7 @@ def test_a_leaf_system_that_was_announced_is_the_same(objective, metric, kept, m
     monkeypatch.setattr(yeti, "_MOST_PAIRS", kept)
     scores, labels, leaf = problem(5)
     rows = np.concatenate(scores)
-    call = bound(objective, metric, labels, weights=[2.0, 1.0, 0.5, 0.0, 3.0, 1.0] * 6)
+    call = bound(objective, metric, labels, sample_weight=[2.0, 1.0, 0.5, 0.0, 3.0, 1.0] * 6)
     point = call.at(rows, 3, leaves=True)
     call.at(-rows, 4, leaves=True)  # another point does not disturb it
     for one, other in zip((point.grad, point.hess), call(rows, 3), strict=True):

@@ -25,6 +25,9 @@ from test_engine_contract import score_by_walking
 
 SIGNS = {"a": 1, "b": -1, "c": 1}
 
+# Probes lie far outside of the training data on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:X has no names of columns")
+
 
 def hard(seed: int = 1, n_queries: int = 30) -> RankingData:
     """Missing values, many zeros, a category, and labels that contradict the constraints of half of the rows."""

@@ -71,6 +71,7 @@ def test_a_refit_is_the_training_on_all_queries_with_the_chosen_trees():
     assert sum(refit.times_.values()) > 0
 
 
+@pytest.mark.filterwarnings("ignore:.*were trained on")
 def test_what_a_refit_needs_is_said_at_once():
     with pytest.raises(ValueError, match="set early_stopping_rounds"):
         ranker(refit=True).check_params()

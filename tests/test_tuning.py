@@ -250,7 +250,10 @@ def test_wrong_spaces_are_refused(make: Callable[[], object], message: str) -> N
             {"space": {"lambdamart.sigma": 1.0}},
             "unknown parameter 'lambdamart.sigma'. .* for .*yetiloss",
         ),
-        ({"space": {"n_estimators": 8}}, "n_estimators cannot be searched or set here; use trees"),
+        (
+            {"space": {"n_estimators": 8}},
+            "n_estimators cannot be searched or set here; use n_estimators",
+        ),
         ({"space": {"num_leaves": (8, 64)}}, "num_leaves must be a Range"),
         ({"space": {"num_leaves": 1}}, "num_leaves must be a whole number from 2"),
         ({"valid": VALID}, "valid and folds exclude each other"),

@@ -219,7 +219,7 @@ class TrainedOn:
             return
         middle = np.sort(X[:_MANY_ROWS], axis=0)[len(X[:_MANY_ROWS]) // 2]
         strange = np.flatnonzero((middle < self.low) | (middle > self.high))
-        if len(strange) > 1 and len(strange) > 0.1 * len(self.names):
+        if 2 * len(strange) > len(self.names):
             first = ", ".join(map(repr, self.names[:3]))
             _warn(
                 f"X has no names of columns, and {len(strange)} of {len(self.names)} columns have "
