@@ -17,7 +17,7 @@ import pytest
 
 import rankwright
 from rankwright.metrics import known_metrics
-from rankwright.objectives import OBJECTIVES
+from rankwright.objectives import OBJECTIVES, load_objective
 
 ROOT = Path(rankwright.__file__).parent
 REPOSITORY = Path(__file__).parents[1]
@@ -155,7 +155,7 @@ def test_the_rule_finds_what_is_loaded_too_early(
 PAPER = re.compile(r'"[^"\n]*" paper')
 KINDS = {
     **{n: k for n, k in known_metrics().items() if k.__module__.startswith("rankwright.")},
-    **OBJECTIVES,
+    **{name: load_objective(name) for name in OBJECTIVES},
 }
 NAME = re.compile(
     # The longest first: dcg-rr before dcg.

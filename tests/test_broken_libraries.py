@@ -13,7 +13,7 @@ from rankwright.support.environment import require
 
 TRAIN = """
 import rankwright as rw
-data = rw.make_web_search(20, kind="short", n_features=20, seed=1)
+data = rw.make_web_search(20, kind="short", n_features=20, random_state=1)
 try:
     rw.Ranker(engine={engine!r}, n_estimators=1, verbose=0).fit(data)
 except (ImportError, ValueError) as error:

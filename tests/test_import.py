@@ -42,7 +42,7 @@ from pathlib import Path
 import rankwright
 
 root = str(Path(rankwright.__file__).parent)
-train, _ = rankwright.make_web_search(60, seed=1).split(0.3)
+train, _ = rankwright.make_web_search(60, random_state=1).split(0.3)
 touched = set()
 
 def fit_and_save():
@@ -72,4 +72,4 @@ def test_a_plain_fit_and_save_uses_a_small_part_of_the_package() -> None:
     unused = tuple(f"rankwright.{name}" for name in (*folders, *modules))
     assert [name for name in used["loaded"] if name.startswith(unused)] == []
     assert len(used["loaded"]) <= 90
-    assert len(used["touched"]) <= 60
+    assert len(used["touched"]) <= 70

@@ -236,7 +236,7 @@ def test_without_constraints_the_same_probes_find_wrong_moves(engine: str) -> No
 def testsigned_solution_leaves_without_their_order_break_the_law(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rankwright.training.loop.solver", lambda *_: solve_positive)
+    monkeypatch.setattr("rankwright.training.monotone.solver", lambda *_: solve_positive)
     assert wrong_moves(ranker(monotone=SIGNS).fit(DATA)) > 0
 
 

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 CELLS = [
-    "import rankwright as rw\ntrain, valid = rw.make_web_search(30, seed=1).split(0.3)",
+    "import rankwright as rw\ntrain, valid = rw.make_web_search(30, random_state=1).split(0.3)",
     "ranker = rw.Ranker(n_estimators=12, n_jobs=1).fit(train, eval_set=[valid]); None",
     "ranker",
     "rw.evaluate(ranker.predict(valid), valid.y, qid=valid.qid)",

@@ -39,7 +39,7 @@ import sys
 import numpy as np
 import rankwright as rw
 folder = sys.argv[1]
-train, valid = rw.make_web_search(30, kind="short", n_features=20, seed=3).split(0.3)
+train, valid = rw.make_web_search(30, kind="short", n_features=20, random_state=3).split(0.3)
 for engine in ("lightgbm", "xgboost"):
     ranker = rw.Ranker(engine=engine, n_estimators=3, verbose=0, checkpoint=f"{folder}/{engine}")
     ranker.fit(train, eval_set=[valid])

@@ -12,7 +12,7 @@ import sys
 _SCRIPT = """
 import json, time
 import rankwright as rw
-data, valid = rw.make_web_search(460, n_features=20, mean_length=30, seed=1).split(400 / 460)
+data, valid = rw.make_web_search(460, n_features=20, mean_length=30, random_state=1).split(400 / 460)
 ranker = rw.Ranker(n_estimators=20, num_leaves=255, min_child_samples=1, n_jobs=1, verbose=0)
 ranker.fit(data, eval_set=valid)
 clocks = time.perf_counter, time.process_time, time.thread_time
@@ -34,7 +34,7 @@ def test_one_job_uses_one_core():
 _USES = """
 import json, time
 import rankwright as rw
-data = rw.make_web_search(800, n_features=60, mean_length=60, seed=1)
+data = rw.make_web_search(800, n_features=60, mean_length=60, random_state=1)
 ranker = rw.Ranker(n_estimators=5, within_query="rank", n_jobs=1, verbose=0).fit(data.subset(range(100)))
 rest = data.subset(range(100, 800))
 uses = {

@@ -127,7 +127,7 @@ from rankwright import Ranker, load, make_web_search
 from rankwright.engines import gate
 from rankwright.kernels.threads import available_threads
 gate.VALUES_TO_SHARE = 0
-data = make_web_search(60, seed=1)
+data = make_web_search(60, random_state=1)
 fitted = Ranker(n_estimators=6, n_jobs=2, verbose=0).fit(data)  # starts the threads of OpenMP
 expected, shares = fitted.predict(data), fitted.predict(data, contributions=True)
 fitted.save(sys.argv[1])

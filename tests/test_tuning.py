@@ -26,7 +26,7 @@ import rankwright as rw
 from rankwright import Ranker, RankingData, bind, evaluate, write_letor
 from rankwright.cli import app
 from rankwright.metrics import metric as parse_metric
-from rankwright.objectives import OBJECTIVES, Objective
+from rankwright.objectives import OBJECTIVES, Objective, load_objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.report.page import Text
 from rankwright.report.tuning_page import tuning_report
@@ -68,7 +68,7 @@ def draws() -> Callable[[Mapping[str, Any], int], list[dict[str, Any]]]:
     return draw
 
 
-@pytest.mark.parametrize("kind", OBJECTIVES.values())
+@pytest.mark.parametrize("kind", map(load_objective, OBJECTIVES))
 def test_what_an_objective_searches_are_its_options(kind: type[Objective]) -> None:
     assert kind.search.keys() <= {one.name for one in fields(kind)}
     parameters = {name.partition(".")[0] for name in kind.search_training}

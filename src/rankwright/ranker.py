@@ -27,10 +27,8 @@ from rankwright.support.interrupts import deferred_interrupts
 from rankwright.support.other_libraries import library_of
 from rankwright.training.ending import ending_line
 from rankwright.training.groups import Langevin, PositionBias
-from rankwright.training.monotone import constrained
 from rankwright.training.other_names import explaining_names
 from rankwright.training.plan import AfterFolds, ClickColumns, Members, Plan, read_plan
-from rankwright.training.presets import with_preset
 from rankwright.training.progress import ReadingBar, announcing_compilation, say
 from rankwright.training.result import naming_classes
 from rankwright.training.state import Progress, no_times, timed
@@ -445,7 +443,10 @@ class Ranker(FittedRanker):
             recipe = read_recipe(plan.within_query, data)
             if earlier is not None:
                 earlier.model_.check_same_recipe(recipe)
-            plan = constrained(plan, data, recipe, None if earlier is None else earlier.model_)
+            if plan.parameters["monotone"]:
+                from rankwright.training.monotone import constrained
+
+                plan = constrained(plan, data, recipe, None if earlier is None else earlier.model_)
             sets = evaluation_sets(
                 *(eval_set, data, y, qid, eval_group, not_features, fields, show),
                 base_score=plan.base_score,
@@ -487,8 +488,13 @@ class Ranker(FittedRanker):
 
     def _read_plan(self, *, alone: bool, watched: bool) -> Plan:
         """Plan the training by the parameters and the preset."""
-        given, defaults = (ranker.get_params(deep=False) for ranker in (self, type(self)()))
-        return read_plan(with_preset(given, defaults, alone=alone, watched=watched))
+        given = self.get_params(deep=False)
+        if self.preset is not None:
+            from rankwright.training.presets import with_preset
+
+            defaults = type(self)().get_params(deep=False)
+            given = with_preset(given, defaults, alone=alone, watched=watched)
+        return read_plan(given)
 
     def _fit_on(
         self,

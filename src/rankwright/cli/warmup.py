@@ -62,8 +62,7 @@ def _use_all() -> None:
     import numpy as np
 
     import rankwright as rw
-    from rankwright.objectives import bind
-    from rankwright.objectives.base import known_objectives
+    from rankwright.objectives import bind, known_objectives
     from rankwright.objectives.options import NOISES
 
     data = rw.make_web_search(30, random_state=2)

@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, plain_ids
-from rankwright.kernels.given_pairs import GivenPairs
 from rankwright.support.checks import ArgumentError, is_number
 from rankwright.support.frames import as_frame
+
+if TYPE_CHECKING:
+    from rankwright.kernels.given_pairs import GivenPairs
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -52,6 +54,9 @@ class Pairs:
     @classmethod
     def of_rows(cls, winner: Rows, loser: Rows, weight: Floats, queries: Queries) -> Pairs:
         """Sort pairs of grouped rows."""
+        # Few data have pairs, and the others load faster without the import.
+        from rankwright.kernels.given_pairs import GivenPairs
+
         # A fixed order makes sums over pairs the same, in whatever order pairs were
         # given.
         order = np.lexsort((weight, loser, winner))  # rows are grouped by query

@@ -19,12 +19,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankwright.data.queries import mix
-from rankwright.kernels.given_pairs import GivenPairs
 from rankwright.kernels.row_hash import add_dense, add_sparse
 from rankwright.kernels.threads import available_threads, equal_ranges, run_ranges
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
+    from rankwright.kernels.given_pairs import GivenPairs
 
 _ROWS_PER_THREAD = 10_000
 

@@ -10,8 +10,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+import lazy_loader
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -19,22 +21,43 @@ from rankwright.data.labels import check_any_judged, grouped_labels, is_judged, 
 from rankwright.data.pairs import read_pairs
 from rankwright.data.queries import Queries
 from rankwright.metrics import Metric
-from rankwright.objectives.anchors import RMSE, Logistic
-from rankwright.objectives.base import NOTATION, Capabilities, Objective, Sum, known_objectives
+from rankwright.objectives.base import NOTATION, Capabilities, Objective, Sum
 from rankwright.objectives.bound import BoundObjective, JudgedRows
-from rankwright.objectives.function import FunctionObjective, check_gradients
 from rankwright.objectives.gradient import Floats, Gradient, Problem
-from rankwright.objectives.lambdas import LambdaLoss, LambdaMART, RankNet
-from rankwright.objectives.pointwise import QueryRMSE
 from rankwright.objectives.propensity import inverse_propensities
-from rankwright.objectives.softmax import XENDCG, ListNet
-from rankwright.objectives.softrank import SoftRank
-from rankwright.objectives.stochastic import StochasticRank
-from rankwright.objectives.yeti import YetiLoss, YetiRank
 from rankwright.support.other_libraries import check_other_name, library_of
 
-# The objectives of the package, because users have not defined theirs yet.
-OBJECTIVES = known_objectives()
+if TYPE_CHECKING:
+    from rankwright.objectives.anchors import RMSE, Logistic
+    from rankwright.objectives.function import FunctionObjective, check_gradients
+    from rankwright.objectives.lambdas import LambdaLoss, LambdaMART, RankNet
+    from rankwright.objectives.pointwise import QueryRMSE
+    from rankwright.objectives.softmax import XENDCG, ListNet
+    from rankwright.objectives.softrank import SoftRank
+    from rankwright.objectives.stochastic import StochasticRank
+    from rankwright.objectives.yeti import YetiLoss, YetiRank
+
+# The module and the class of each objective. A module is loaded with its kernels when the objective
+# is used, because a training needs one or two of them.
+OBJECTIVES = {
+    "rmse": "anchors:RMSE",
+    "logistic": "anchors:Logistic",
+    "lambdamart": "lambdas:LambdaMART",
+    "lambdaloss": "lambdas:LambdaLoss",
+    "ranknet": "lambdas:RankNet",
+    "queryrmse": "pointwise:QueryRMSE",
+    "xendcg": "softmax:XENDCG",
+    "listnet": "softmax:ListNet",
+    "softrank": "softrank:SoftRank",
+    "stochasticrank": "stochastic:StochasticRank",
+    "yetirank": "yeti:YetiRank",
+    "yetiloss": "yeti:YetiLoss",
+}
+_ON_FIRST_USE = {"function": ["FunctionObjective", "check_gradients"]}
+for _home in OBJECTIVES.values():
+    _module, _, _class = _home.partition(":")
+    _ON_FIRST_USE.setdefault(_module, []).append(_class)
+__getattr__, __dir__, _ = lazy_loader.attach(__name__, submod_attrs=_ON_FIRST_USE)
 
 __all__ = [
     "OBJECTIVES",
@@ -61,8 +84,29 @@ __all__ = [
     "check_gradients",
     "gradients",
     "known_objectives",
+    "load_objective",
     "objective",
 ]
+
+
+def load_objective(name: str) -> type[Objective]:
+    """Return the class of an objective of the package.
+
+    Examples
+    --------
+    >>> load_objective("listnet").__name__
+    'ListNet'
+    """
+    module, _, attribute = OBJECTIVES[name].partition(":")
+    kind: type[Objective] = getattr(import_module(f"{__name__}.{module}"), attribute)
+    return kind
+
+
+def known_objectives() -> dict[str, type[Objective]]:
+    """Return the classes of all objectives by name, also of those that users have defined."""
+    for name in OBJECTIVES:
+        load_objective(name)
+    return dict(NOTATION.known)
 
 
 def objective(text: str | Objective | Callable[..., Any], **options: Any) -> Objective:
@@ -93,7 +137,7 @@ def _read(text: Any, options: dict[str, Any]) -> Objective:
     if not isinstance(text, str):
         library = library_of(text)
         if callable(text) and not isinstance(text, type) and library is None:
-            return FunctionObjective(text)
+            return _function(text)
         found = repr(text)
         if library is not None:
             found = f"a {type(text).__name__} of {library}"
@@ -103,6 +147,12 @@ def _read(text: Any, options: dict[str, Any]) -> Objective:
         )
     check_other_name(text)
     terms = NOTATION.read(text)
+    for term in terms:
+        if term.name in OBJECTIVES:
+            load_objective(term.name)
+        elif term.name not in NOTATION.known:
+            # The error names all that are known.
+            known_objectives()
     if any(term.cutoff is not None for term in terms):
         NOTATION.refuse(text, "it has a cutoff, which belongs to the metric")
     if label := next((term.label for term in terms if term.label is not None), None):
@@ -118,6 +168,12 @@ def _read(text: Any, options: dict[str, Any]) -> Objective:
         alone: Objective = parts[0][2]
         return alone
     return Sum(parts)
+
+
+def _function(function: Callable[..., Any]) -> Objective:
+    from rankwright.objectives.function import FunctionObjective
+
+    return FunctionObjective(function)
 
 
 def bind(

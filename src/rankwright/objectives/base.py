@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from typing import Any, ClassVar
 
 from rankwright.metrics import Metric
@@ -18,6 +19,7 @@ from rankwright.support.notation import (
 )
 from rankwright.support.ranges import Choice, Range
 
+_PACKAGE = "rankwright.objectives"
 NOTATION = Notation(
     "objective", "'yetiloss(neighbours=3)' or 'yetiloss + 0.5 n^-0.5 queryrmse'", reserved=("auto",)
 )
@@ -128,7 +130,15 @@ class Objective:
         if "__repr__" not in vars(cls):  # a dataclass keeps an existing method
             cls.__repr__ = short_repr  # type: ignore[method-assign]
         if vars(cls).get("name"):  # a subclass that inherits its name is not registered under it
+            if not cls.__module__.startswith(_PACKAGE):
+                # The names of the package's objectives are taken, also before they are used.
+                import_module(_PACKAGE).known_objectives()
             NOTATION.register(cls.name, cls)
+
+    @property
+    def source(self) -> str:
+        """Module and name of the class."""
+        return f"{type(self).__module__}.{type(self).__qualname__}"
 
     @property
     def capabilities(self) -> Capabilities:
@@ -194,11 +204,6 @@ class Objective:
             return self.name
         options = [f"{option.name}={written(getattr(self, option.name))}" for option in changed]
         return f"{self.name}({', '.join(options)})"
-
-
-def known_objectives() -> dict[str, type[Objective]]:
-    """Return every objective class that has been defined, yours included, by name."""
-    return dict(NOTATION.known)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from rankwright.kernels.threads import (
 )
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
-from rankwright.objectives.base import NOTATION, Objective
+from rankwright.objectives.base import Capabilities, Objective
 from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 from rankwright.support.checks import ArgumentError
 
@@ -82,11 +82,11 @@ class BoundObjective:
         if not (isinstance(labels, Mapping) and not labels):  # no labels if there are pairs alone
             by_name = grouped_labels(labels, queries)
         if inverse is not None and not objective.capabilities.uses_propensity:
-            able = [name for name, kind in NOTATION.known.items() if kind.declared.uses_propensity]
+            able = _able(lambda declared: declared.uses_propensity)
             raise ArgumentError(
                 "propensity",
                 f"cannot be used with {objective}; leave it out, or use an objective that weighs "
-                f"documents by it: {', '.join(sorted(able))}.",
+                f"documents by it: {able}.",
             )
         self._inverse = None if inverse is None else np.ascontiguousarray(queries.group(inverse))
         sizes = queries.sizes.astype(np.float64)
@@ -272,10 +272,10 @@ class BoundObjective:
         part: int | None = None,
     ) -> tuple[Floats, Floats]:
         if not self.objective.capabilities.full_curvature:
-            able = [name for name, kind in NOTATION.known.items() if kind.declared.full_curvature]
+            able = _able(lambda declared: declared.full_curvature)
             raise ValueError(
                 f"{self.objective} has no full curvature, so leaves cannot be solved together; use diagonal leaf "
-                f"values, or an objective that has it: {', '.join(sorted(able))}."
+                f"values, or an objective that has it: {able}."
             )
         leaf = np.require(self.queries.group(np.asarray(leaf_of)), np.int64, ["C", "W"])
         if leaf.shape != z.shape or leaf.min() < 0 or leaf.max() >= n_leaves:
@@ -383,3 +383,11 @@ def _factors(factor: float, power: float, sizes: Floats) -> Floats:
             "documents; choose a power for which it is a positive number."
         )
     return factors
+
+
+def _able(can: Callable[[Capabilities], bool]) -> str:
+    """Return the names of the objectives with a capability."""
+    # Imported here because the package loads this module, and its objectives on first use.
+    from rankwright.objectives import known_objectives
+
+    return ", ".join(sorted(n for n, kind in known_objectives().items() if can(kind.declared)))

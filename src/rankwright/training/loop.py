@@ -46,7 +46,6 @@ from rankwright.kernels.random import GAUSSIAN, Stream, noise_by_query, stream_o
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.objectives.bound import BoundObjective, Point
 from rankwright.support.reducer import ALONE, Reducer, addable, rounding
-from rankwright.training.monotone import Solve, column_signs, solver
 from rankwright.training.plan import Plan
 from rankwright.training.state import Progress, State, timed, total_scores
 from rankwright.training.steering import agreement
@@ -54,7 +53,9 @@ from rankwright.training.stopping import Watch
 
 if TYPE_CHECKING:
     from rankwright.data.bins import Bins
+    from rankwright.kernels.tree_arrays import TreeArrays
     from rankwright.training.bias import BiasSolver
+    from rankwright.training.monotone import Solve
 
 Floats = NDArray[np.float64]
 Leaves = NDArray[np.int64]
@@ -197,7 +198,7 @@ class Boosting:
             self.gradient.leaf_system(np.zeros(train.n_rows), leaf, 1)
         self._evaluators = [self._evaluator(number) for number in range(len(valid))]
         self._watch = self._new_watch()
-        self._signs = column_signs(plan.monotone, train, reducer)
+        self._signs = self._column_signs()
         growth = Growth(
             self._parts,
             asdict(plan.tree_options),
@@ -226,6 +227,19 @@ class Boosting:
             pairs=train.pairs,
             inverse=plan.inverse_propensities(train),
         )
+
+    def _column_signs(self) -> tuple[int, ...]:
+        """Return the monotone constraint of each column; none without constraints."""
+        if not self.plan.monotone:
+            return ()
+        from rankwright.training.monotone import column_signs
+
+        return column_signs(self.plan.monotone, self._parts[0], self._reducer)
+
+    def _ordered_solver(self, tree: TreeArrays) -> Solve:
+        from rankwright.training.monotone import solver
+
+        return solver(tree, self._signs)
 
     def _position_bias(self, train: RankingData) -> BiasSolver | None:
         if not self.plan.bias.columns:
@@ -328,7 +342,7 @@ class Boosting:
                 with timed(state.times, "leaves"):
                     solve: Solve = solve_positive
                     if self._signs:
-                        solve = solver(tree.arrays, self._signs)
+                        solve = self._ordered_solver(tree.arrays)
                     n = len(tree.values)
                     values, agreed = self._leaf_values(it, point, leaves[0], n, subsample, solve)
                 values *= rate / factor

@@ -17,7 +17,6 @@ from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.model import Model
 from rankwright.objectives.base import Sum
-from rankwright.objectives.function import FunctionObjective
 from rankwright.support.notation import UnknownName
 from rankwright.training.ending import describe_ending
 from rankwright.training.groups import plain_groups
@@ -187,14 +186,13 @@ def _foreign_classes(plan: Plan) -> dict[str, str]:
     terms = [plan.objective]
     if isinstance(plan.objective, Sum):
         terms = [term for _, _, term in plan.objective.parts]
-    functions = {str(term): term.source for term in terms if isinstance(term, FunctionObjective)}
-    kinds: dict[str, type] = {value.name: type(value) for value in plan.metrics.values()}
-    kinds |= {term.name: type(term) for term in terms}
-    return functions | {
-        name: f"{kind.__module__}.{kind.__qualname__}"
-        for name, kind in kinds.items()
-        if not kind.__module__.startswith("rankwright.")
+    sources = {
+        value.name: f"{type(value).__module__}.{type(value).__qualname__}"
+        for value in plan.metrics.values()
     }
+    # A function has no name of its own, and its text is its name.
+    sources |= {term.name or str(term): term.source for term in terms}
+    return {name: text for name, text in sources.items() if not text.startswith("rankwright.")}
 
 
 def _parameters(plan: Plan) -> dict[str, Any]:
