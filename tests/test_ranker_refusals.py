@@ -30,7 +30,10 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"objective": "lambdamrt"}, "unknown objective 'lambdamrt'; did you mean 'lambdamart'"),
     ({"objective": "lambdamart(depth=3)"}, "lambdamart has no option 'depth'"),
     ({"objective": ""}, "is not an objective"),
-    ({"objective": 5}, "an objective is a name such as 'yetiloss', or an Objective; got 5"),
+    (
+        {"objective": 5},
+        "an objective is a name such as 'yetiloss', or an Objective, or a function of labels, scores and boundaries; got 5",
+    ),
     ({"metric": "ngcd@10"}, "unknown metric 'ngcd@10'.*did you mean"),
     ({"metric": "ndcg@0"}, "ndcg"),
     ({"metric": []}, "metric is empty"),
@@ -118,7 +121,10 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
         {"verbose": "much"},
         "verbose must be a whole number from 0; got 'much'. False means silence.",
     ),
-    ({"objective": None}, "an objective is a name such as 'yetiloss', or an Objective; got None"),
+    (
+        {"objective": None},
+        "an objective is a name such as 'yetiloss', or an Objective, or a function of labels, scores and boundaries; got None",
+    ),
     ({"random_state": 1.5}, "random_state must be a whole number"),
     ({"random_state": "zero"}, "random_state must be a whole number"),
     (

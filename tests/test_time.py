@@ -246,7 +246,7 @@ def test_tuning_validates_on_later_queries(tmp_path: Path) -> None:
 
     parts = validation_parts(DATA, None, "time(2, gap=1)", 0)
     assert [days(train).max() + 1 < days(test).min() for train, test in parts] == [True, True]
-    options = {"metric": "map", "trials": 1, "trees": 3, "study": tmp_path / "study.log"}
+    options = {"metric": "map", "trials": 1, "n_estimators": 3, "study": tmp_path / "study.log"}
     tuning = rw.tune(DATA, folds="time(2)", n_jobs=1, **options)
     assert len(tuning.best_trial.fold_values) == 2
     with pytest.raises(ValueError, match="another search"):

@@ -190,14 +190,13 @@ class TrainedOn:
         Numbers that count from 0 or 1 are only taken for the same queries if their sizes go together.
         The whole training set is evaluated on purpose, unless early stopping watches it.
         """
-        same = np.array_equal(self.ids, queries.ids) and np.array_equal(self.sizes, queries.sizes)
-        if same and not watched:
-            return
         try:
             common, mine, theirs = np.intersect1d(self.ids, queries.ids, return_indices=True)
         except TypeError:  # ids of several types have no order
             return
-        if len(common) == 0:
+        whole = len(common) == len(self.ids) == queries.n_queries
+        same = whole and np.array_equal(self.sizes[mine], queries.sizes[theirs])
+        if len(common) == 0 or (same and not watched):
             return
         if _counts(self.ids) or _counts(queries.ids):
             pairs = self.sizes[mine], queries.sizes[theirs]
