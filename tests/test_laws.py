@@ -293,9 +293,9 @@ def test_rows_of_queries_may_be_mixed(name, metric):
 @every_case
 def test_batches_and_threads_change_no_bit(name, metric):
     """Queries do not see each other, and their draws depend on their id alone."""
-    whole = run(name, metric, threads=1)
+    whole = run(name, metric, n_jobs=1)
     for threads in (2, 7):
-        assert_equal(run(name, metric, threads=threads), whole)
+        assert_equal(run(name, metric, n_jobs=threads), whole)
     for batches in ([[0], [1], [2], [3], [4]], [[4, 0, 2], [3, 1]]):
         for batch in batches:
             rows = np.flatnonzero(np.isin(QID, batch))
@@ -307,10 +307,10 @@ def test_batches_and_threads_change_no_bit(name, metric):
 def test_weights_multiply(name, metric):
     grad, hess = run(name, metric)
     by_row = np.random.default_rng(2).integers(0, 4, ROWS) / 2
-    assert_equal(run(name, metric, weights=by_row), (grad * by_row, hess * by_row))
+    assert_equal(run(name, metric, sample_weight=by_row), (grad * by_row, hess * by_row))
     by_query = np.array([2.0, 0.0, 1.5, 1.0, 0.5])
     weighted = (grad * by_query[QID], hess * by_query[QID])
-    assert_equal(run(name, metric, weights=by_query), weighted)
+    assert_equal(run(name, metric, sample_weight=by_query), weighted)
 
 
 @every_case

@@ -224,8 +224,8 @@ def test_half_the_propensity_is_twice_the_weight(name: str) -> None:
 
 @every_text
 def test_rows_threads_and_shifts(name: str) -> None:
-    whole = weighed(name, threads=1)
-    assert_equal(weighed(name, threads=3), whole)
+    whole = weighed(name, n_jobs=1)
+    assert_equal(weighed(name, n_jobs=3), whole)
     order = np.argsort(np.random.default_rng(1).random(ROWS))
     for q in range(QID.max() + 1):
         order[QID[order] == q] = np.flatnonzero(q == QID)

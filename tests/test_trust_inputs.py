@@ -106,7 +106,7 @@ def test_forced_splits_and_bins_are_used_or_refused_by_name(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("threads", ["4", 1.5, float("nan"), True])
 def test_threads_that_are_no_whole_number_are_refused(threads: Any) -> None:
-    with pytest.raises(ValueError, match="threads must be a whole number from 1 to 1024; got"):
+    with pytest.raises(ValueError, match="n_jobs must be a whole number from 1 to 1024; got"):
         quick(n_estimators=1).fit(TRAIN).model_.predict(TRAIN.X, n_jobs=threads)
 
 
@@ -119,7 +119,7 @@ def test_too_many_threads_are_refused(tmp_path: Path) -> None:
     (tmp_path / "model" / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ValueError, match="n_jobs must be a whole number from 1 to 1024"):
         Ranker.load(tmp_path / "model").predict(TRAIN)
-    with pytest.raises(ValueError, match="threads must be a whole number from 1 to 1024; got"):
+    with pytest.raises(ValueError, match="n_jobs must be a whole number from 1 to 1024; got"):
         load(tmp_path / "model").predict(TRAIN, n_jobs=100_000)
 
 

@@ -139,7 +139,7 @@ def test_an_impression_has_one_click_and_it_is_last():
     rng = np.random.default_rng(1)
     qid = np.repeat(np.arange(20), rng.integers(2, 15, 20))
     weights = rng.random(len(qid))
-    data = numbered(rng.integers(0, 5, len(qid)), qid, weights=weights)
+    data = numbered(rng.integers(0, 5, len(qid)), qid, sample_weight=weights)
     clicked = with_clicks(data, impressions=7)
     assert 100 < clicked.n_queries <= 20 * 7
     for name, start, end in by_query(clicked):

@@ -196,7 +196,7 @@ class TrainedOn:
             return
         whole = len(common) == len(self.ids) == queries.n_queries
         same = whole and np.array_equal(self.sizes[mine], queries.sizes[theirs])
-        if len(common) == 0 or (same and not watched):
+        if len(common) < 2 or (same and not watched):
             return
         if _counts(self.ids) or _counts(queries.ids):
             pairs = self.sizes[mine], queries.sizes[theirs]
