@@ -30,10 +30,7 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"objective": "lambdamrt"}, "unknown objective 'lambdamrt'; did you mean 'lambdamart'"),
     ({"objective": "lambdamart(depth=3)"}, "lambdamart has no option 'depth'"),
     ({"objective": ""}, "is not an objective"),
-    (
-        {"objective": 5},
-        "an objective is a name such as 'yetiloss', or an Objective, or a function of labels, scores and boundaries; got 5",
-    ),
+    ({"objective": 5}, "or an Objective, or a function of labels, scores and boundaries; got 5"),
     ({"metric": "ngcd@10"}, "unknown metric 'ngcd@10'.*did you mean"),
     ({"metric": "ndcg@0"}, "ndcg"),
     ({"metric": []}, "metric is empty"),
@@ -123,7 +120,7 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"objective": None},
-        "an objective is a name such as 'yetiloss', or an Objective, or a function of labels, scores and boundaries; got None",
+        "or an Objective, or a function of labels, scores and boundaries; got None",
     ),
     ({"random_state": 1.5}, "random_state must be a whole number"),
     ({"random_state": "zero"}, "random_state must be a whole number"),

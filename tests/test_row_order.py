@@ -35,10 +35,6 @@ def content(ranker: Ranker) -> tuple[bytes, Any, int]:
     return ranker.forest_.dump(), ranker.evals_result_, ranker.n_estimators_
 
 
-# The order of the rows is the subject here, so the training rows may be watched.
-pytestmark = pytest.mark.filterwarnings("ignore:.*were trained on")
-
-
 def fit(order: Any, **options: Any) -> Ranker:
     rows = (X[order], Y[order], QID[order])
     ranker = quick(n_estimators=6, early_stopping_rounds=3, **options)
