@@ -108,7 +108,7 @@ def test_sampled_p_value_is_never_zero():
 def test_twenty_differing_queries_are_enumerated_and_twenty_one_sampled():
     def p_values(n):
         pair = from_differences(np.linspace(-1, 1.3, n))
-        return {only_row(*pair, seed=seed, **FAST).p_fisher for seed in range(3)}
+        return {only_row(*pair, random_state=seed, **FAST).p_fisher for seed in range(3)}
 
     assert len(p_values(20)) == 1
     assert len(p_values(21)) > 1
@@ -121,7 +121,7 @@ def test_sampled_fisher_ignores_the_order_of_queries_and_the_direction():
     p = only_row(evaluation(a), evaluation(b), **FAST).p_fisher
     assert only_row(evaluation(a[order]), evaluation(b[order]), **FAST).p_fisher == p
     assert only_row(evaluation(b), evaluation(a), **FAST).p_fisher == p
-    assert only_row(evaluation(a), evaluation(b), seed=1, **FAST).p_fisher != p
+    assert only_row(evaluation(a), evaluation(b), random_state=1, **FAST).p_fisher != p
 
 
 def test_sampled_p_value_follows_from_the_raw_bits_of_the_generator():
@@ -136,7 +136,7 @@ def test_sampled_p_value_follows_from_the_raw_bits_of_the_generator():
     sums = np.array(columns[:50]).T @ sizes
     hits = int((abs(sums) >= abs(differences.sum())).sum())
 
-    row = only_row(*from_differences(differences), permutations=9999, resamples=1, seed=7)
+    row = only_row(*from_differences(differences), permutations=9999, resamples=1, random_state=7)
     assert row.p_fisher == (1 + hits) / (1 + 9999)
     assert 1 < hits < 9999
 
@@ -191,7 +191,12 @@ def test_false_positive_rate_is_the_level():
     rng = np.random.default_rng(0)
     trials = 400
     rows = [
-        only_row(*from_differences(rng.normal(0, 1, 40)), permutations=499, resamples=1, seed=trial)
+        only_row(
+            *from_differences(rng.normal(0, 1, 40)),
+            permutations=499,
+            resamples=1,
+            random_state=trial,
+        )
         for trial in range(trials)
     ]
     tolerance = 3.5 * math.sqrt(0.05 * 0.95 / trials)

@@ -181,7 +181,7 @@ class Names(event.Listener):
     def on_end(self, ended):
         pass
 event.register("numba:compile", Names())
-bind(sys.argv[1], np.arange(240.0) % 5, group=[20, 220], metric="ndcg@10", threads=1)(np.arange(240.0) % 99, 0)
+bind(sys.argv[1], np.arange(240.0) % 5, group=[20, 220], metric="ndcg@10", n_jobs=1)(np.arange(240.0) % 99, 0)
 """
 # What a gradient for NDCG without weights, propensities, leaves or an extension has no use for.
 RARE = {

@@ -55,7 +55,8 @@ def test_innocent_data_train_without_a_warning(data: rw.RankingData) -> None:
             data, eval_set=[rw.make_web_search(60, kind="short", n_features=20, random_state=9)]
         )
         # Curves of the training data.
-        quick().fit(train, eval_set=[valid, train])
+        last = quick().fit(train, eval_set=[valid, train])
+    assert last.n_estimators_ > 0
 
 
 def test_one_query_with_most_rows() -> None:

@@ -39,6 +39,9 @@ from rankwright_lab.experiments.tuned import LIGHTGBM_SPACE, TunedSystem, tune_o
 from rankwright_lab.folds import Fold
 from rankwright_lab.harness import Outcome, OutcomeStore, RankwrightSystem, read_outcomes
 
+# Papers divide their learning rates by the number of trees, which is small here.
+pytestmark = pytest.mark.filterwarnings("ignore:learning_rate")
+
 NAMES = [
     *(f"stochasticrank-{part}" for part in ("table1", "table2", "table3")),
     *(

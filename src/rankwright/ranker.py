@@ -455,7 +455,9 @@ class Ranker(FittedRanker):
             )
             self._trained_on = guards.TrainedOn.of(data)
             for number, valid in enumerate(sets):
+                # Folds are watched in place of the evaluation sets.
                 watched = number == 0 and plan.patience is not None
+                watched = watched and not isinstance(plan.strategy, AfterFolds)
                 if time is None:  # with times, the same users may come back later
                     self._trained_on.check_new_queries(
                         valid.queries, f"eval_set[{number}]", watched=watched

@@ -157,6 +157,8 @@ def train(
         )
         raise typer.Exit(_INTERRUPTED)
     if calibrate_by is not None:
+        # A finished run is opened as it was trained, perhaps not silently.
+        run.ranker.set_params(verbose=0 if quiet else 1)
         _calibrate(run, parts, calibrate_by, calibrate_to or "label")
         if not quiet:
             echo(f"{run.path}: {calibrate.describe(run.ranker)}.")

@@ -244,7 +244,7 @@ def _problem(documents: int, length: int, features: int) -> RankingData:
     X = rng.standard_normal((rows, features), dtype=np.float32)
     hidden = X[:, :3].sum(axis=1) + rng.standard_normal(rows, dtype=np.float32)
     labels = np.searchsorted(np.quantile(hidden, np.cumsum(_SHARES)[:-1]), hidden)
-    return RankingData(X, labels, group=[length] * queries)
+    return RankingData(X, labels, qid=np.repeat(np.arange(queries), length))
 
 
 def _seconds(call: Callable[[], object]) -> float:
