@@ -230,7 +230,7 @@ def test_every_method_starts_from_the_scores() -> None:
     np.testing.assert_array_equal(scores, BASE + ranker.forest_.predict(TRAIN.X))
     *_, last = ranker.staged_predict(START, every=5)
     np.testing.assert_allclose(last, scores, rtol=1e-12)
-    np.testing.assert_array_equal(ranker.rank(START), ranker.rank(TRAIN, base_score=BASE))
+    np.testing.assert_array_equal(ranker.ranks(START), ranker.ranks(TRAIN, base_score=BASE))
     rows = slice(0, int(TRAIN.group[0]))
     best = ranker.model_.rank(TRAIN.X[rows], range(rows.stop), base_score=BASE[rows])
     np.testing.assert_array_equal(np.argsort(-scores[rows], kind="stable"), best.ids)

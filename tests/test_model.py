@@ -97,7 +97,7 @@ def test_documents_of_a_query_are_ranked_with_ties_in_the_given_order() -> None:
     X = np.concatenate([VALID.X[one], VALID.X[one]])
     ids = [f"d{row}" for row in range(len(X))]
     ranking = ranker.model_.rank(X, ids)
-    ranks = ranker.rank(X, np.zeros(len(X)))
+    ranks = ranker.ranks(X, np.zeros(len(X)))
     assert ranking.ids == [ids[row] for row in np.argsort(ranks)]
     assert ranking.scores.tolist() == sorted(ranker.predict(X), reverse=True)
     assert ranking.ids.index("d0") < ranking.ids.index(f"d{len(X) // 2}")

@@ -78,13 +78,13 @@ def ranks_by_definition(scores: Any, qid: Any) -> list[int]:
 def test_ranks_within_each_query(fitted: Ranker) -> None:
     doubled, qid = np.vstack([X, X]), np.concatenate([QID, QID])  # each document twice: ties
     expected = ranks_by_definition(fitted.predict(doubled), qid)
-    assert fitted.rank(doubled, qid).tolist() == expected
-    assert fitted.rank(doubled, [f"query {q}" for q in qid]).tolist() == expected
-    assert fitted.rank(X[:10], group=[4, 6]).tolist() == ranks_by_definition(
+    assert fitted.ranks(doubled, qid).tolist() == expected
+    assert fitted.ranks(doubled, [f"query {q}" for q in qid]).tolist() == expected
+    assert fitted.ranks(X[:10], group=[4, 6]).tolist() == ranks_by_definition(
         fitted.predict(X[:10]), [0] * 4 + [1] * 6
     )
     data = RankingData(X, Y, qid=QID)
-    assert data.ungroup(fitted.rank(data)).tolist() == ranks_by_definition(fitted.predict(X), QID)
+    assert data.ungroup(fitted.ranks(data)).tolist() == ranks_by_definition(fitted.predict(X), QID)
 
 
 def test_score_weights_queries(fitted: Ranker) -> None:
@@ -169,10 +169,10 @@ def test_frames_with_named_columns(fitted: Ranker, kind: str) -> None:
     )
     assert ranker.score(frame) == ranker.score(frame, Y, QID) == ranker.score(frame, Y) == expected
     assert ranker.score(FRAMES[kind](COLUMNS), Y, QID) == expected
-    ranks = fitted.rank(X, QID).tolist()
-    assert ranker.rank(frame).tolist() == ranker.rank(frame, "query").tolist() == ranks
-    assert ranker.rank(frame, QID).tolist() == ranks
-    assert ranker.rank(FRAMES[kind]({**COLUMNS, "session": QID}), "session").tolist() == ranks
+    ranks = fitted.ranks(X, QID).tolist()
+    assert ranker.ranks(frame).tolist() == ranker.ranks(frame, "query").tolist() == ranks
+    assert ranker.ranks(frame, QID).tolist() == ranks
+    assert ranker.ranks(FRAMES[kind]({**COLUMNS, "session": QID}), "session").tolist() == ranks
     assert ranker.feature_names_in_.tolist() == list(COLUMNS)
     assert ranker.n_features_in_ == 5
 
@@ -570,7 +570,7 @@ def test_fitting_again_forgets_the_earlier_fit(fitted: Ranker) -> None:
 def test_the_input_is_not_changed() -> None:
     features, labels, ids = X.copy(), Y.copy(), QID.copy()
     ranker = quick().fit(features, labels, qid=ids)
-    ranker.predict(features), ranker.score(features, labels, ids), ranker.rank(features, ids)
+    ranker.predict(features), ranker.score(features, labels, ids), ranker.ranks(features, ids)
     assert np.array_equal(features, X)
     assert np.array_equal(labels, Y)
     assert np.array_equal(ids, QID)

@@ -210,7 +210,7 @@ def test_every_way_to_score_gives_the_same(ranker, tmp_path):
     X, qid, y = np.asarray(TEST.X)[order], TEST.qid[order], TEST.y[order]
     np.testing.assert_array_equal(ranker.predict(X, qid=qid), expected[order])
     np.testing.assert_array_equal(ranker.predict(TEST.X, group=TEST.group), expected)
-    np.testing.assert_array_equal(ranker.rank(TEST.X, TEST.qid), ranker.rank(TEST))
+    np.testing.assert_array_equal(ranker.ranks(TEST.X, TEST.qid), ranker.ranks(TEST))
     assert ranker.score(X, y, qid) == pytest.approx(ranker.score(TEST), abs=1e-12)
     assert ranker.evals_result_["valid_0"]["ndcg@10"][-1] == pytest.approx(
         ranker.score(TEST), abs=1e-12

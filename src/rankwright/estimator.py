@@ -138,7 +138,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.model_.spread(X, qid=qid, group=group, n_jobs=read_threads(self.n_jobs))
 
-    def rank(
+    def ranks(
         self, X: Any, qid: Any = None, *, group: ArrayLike | None = None, base_score: Any = None
     ) -> NDArray[np.int64]:
         """Return the rank of each row within its query, 1 for the best; ties keep the row order.

@@ -431,7 +431,7 @@ class Model:
         -------
         Ranking
             ``ids``, best first, and their ``scores``. Documents with equal scores keep the given
-            order, as in `Ranker.rank`.
+            order, as in `Ranker.ranks`.
 
         Examples
         --------
