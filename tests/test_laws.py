@@ -418,7 +418,7 @@ def test_kernels_run_as_plain_python_too():
         import json
         from rankwright.objectives import bind
         scores, labels, group = {SCORES.tolist()}, {LABELS.tolist()}, {SIZES}
-        print(json.dumps([bind(name, labels, group=group, seed=5)(scores, 3)[0].tolist() for name in {names}]))
+        print(json.dumps([bind(name, labels, group=group, random_state=5)(scores, 3)[0].tolist() for name in {names}]))
     """
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(

@@ -38,7 +38,8 @@ def test_the_page_ranks_its_example(tmp_path: Path) -> None:
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(f"http://127.0.0.1:{service.address[1]}/docs")
-        page.wait_for_function("document.getElementById('body').value !== ''")
+        # The page forbids to evaluate text, which wait_for_function would need.
+        playwright.expect(page.locator("#body")).not_to_have_value("", timeout=120_000)
         assert page.inner_text("h1").startswith("rankwright 0.")
         assert "POST/rank" in [heading.inner_text() for heading in page.query_selector_all("h2")]
         assert "422" in page.inner_text("#operations")
@@ -49,7 +50,7 @@ def test_the_page_ranks_its_example(tmp_path: Path) -> None:
         assert complaints == []
         page.fill("#token", TOKEN)
         page.click("text=Send")
-        page.wait_for_function("document.getElementById('answer').textContent !== ''")
+        playwright.expect(page.locator("#answer")).not_to_be_empty(timeout=120_000)
         status, _, answer = page.inner_text("#answer").partition("\n")
         assert status == "200"
         assert {result["id"] for result in json.loads(answer)["results"]} == {"doc-a", "doc-b"}
