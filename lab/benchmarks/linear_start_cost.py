@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rankwright import Ranker, make_web_search
-from rankwright.training import defaults
+from rankwright.training import linear
 from rankwright.training.linear import fit_linear
 
 
@@ -46,7 +46,7 @@ def main() -> None:
         fits.append(time.process_time() - began)
         return found
 
-    defaults.fit_linear = timed
+    linear.fit_linear = timed
     ranker = Ranker(n_estimators=args.trees, **options)
     whole = seconds(lambda: ranker.fit(data))
     start = ranker.linear_
