@@ -71,7 +71,7 @@ class Ranker(FittedRanker):
         model then scores all documents of a query together, so ``predict`` needs ``qid``. ``"linear-global"`` is a
         linear ranker on quantiles of the columns, which scores documents one by one and can be exported.
     preset
-        ``"best"``: all that is known to help when whole queries are scored and time is not short: ``start="linear"``,
+        ``"best"``: what helped on real data when whole queries are scored and time is not short: ``start="linear"``,
         ``within_query="rank"``, ``members=4`` and, with an ``eval_set``, ``early_stopping_rounds=100`` and
         ``refit=True``. Parameters that differ from their defaults win. ``manifest_["parameters"]`` has its choices.
     categorical

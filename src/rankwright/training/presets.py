@@ -7,7 +7,7 @@ from typing import Any
 
 from rankwright.support.checks import ArgumentError
 
-# Everything that is known to help when whole queries are scored and time is not short.
+# What helped on real data when whole queries are scored and time is not short.
 _BEST: dict[str, Any] = {"start": "linear", "within_query": "rank"}
 # A cluster cannot do these so far.
 _ON_ONE_MACHINE: dict[str, Any] = {"members": 4}
